@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/controlplane/cluster"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/httpapi/access"
@@ -119,6 +120,7 @@ type agent struct {
 
 	state     state.DB
 	plane     *standalone.ControlPlane
+	cluster   *cluster.ControlPlane // nil: the agent schedules for its own machine
 	engine    *sandbox.Engine
 	host      *host.Host
 	workloads workload.Runtime
@@ -230,7 +232,7 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 	a.node, err = node.New(node.Config{
 		API:            a.taskAPI,
 		Logger:         a.logger.Named("client"),
-		ControlPlane:   counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes},
+		ControlPlane:   a.controlPlane(),
 		State:          a.state,
 		Dispense:       task.DispenseFrom(a.drivers.Dispense),
 		DestroyNetwork: a.drivers.DestroyNetwork,

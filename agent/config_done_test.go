@@ -20,7 +20,7 @@ func TestEveryKeyOfTheConfigurationIsActedOn(t *testing.T) {
 	reads := readtest.Fields(t, module+"agent/config", []string{module + "agent"})
 	// What the configuration itself refuses or warns by is acted on before the agent has it.
 	for name, by := range readtest.Fields(t, module+"agent/config", []string{module + "agent/config"}) {
-		if name == "Config.RequireSigned" || name == "TLS.RPC" {
+		if name == "Config.RequireSigned" || name == "Server.Enabled" {
 			reads[name] = by
 		}
 	}

@@ -17,6 +17,9 @@ import (
 func (a *agent) newMetrics() prometheus.Gatherer {
 	r := prometheus.NewRegistry()
 	self := func() *structs.Node { return a.plane.Node(a.node.ID()) }
+	if a.cluster != nil {
+		self = a.node.Structs
+	}
 	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -61,7 +61,7 @@ func (a *agent) openFiles() (err error) {
 	if lost := a.plane.LostKeys(); len(lost) > 0 {
 		a.conditions.set(structs.Condition{Name: "root keys", Server: true, Text: lostKeys(len(lost))})
 	}
-	return nil
+	return a.join()
 }
 
 // lostKeys is what anybody may know of root keys that cannot be read: the log has the rest.

@@ -25,9 +25,11 @@ type Access struct {
 // PEM.
 type TLS struct {
 	HTTP bool `key:"http"` // off: none of the others is set, unless RPC is
-	// RPC would encrypt the connections of Nomad's servers, which there are none of: it is why
-	// there may be files that the API does not use.
-	RPC      bool   `key:"rpc"`
+	// RPC encrypts the connections to the servers of a cluster, with the same files.
+	RPC bool `key:"rpc"`
+	// VerifyServerHostname takes only servers of the region, by the name in their certificates.
+	VerifyServerHostname bool `key:"verify_server_hostname"`
+
 	CertFile string `key:"cert_file"`
 	KeyFile  string `key:"key_file"`
 	// CAFile has the authorities of the clients' certificates.
@@ -55,6 +57,7 @@ type tlsBlock struct {
 	CertFile          *string `hcl:"cert_file,optional"`
 	KeyFile           *string `hcl:"key_file,optional"`
 	VerifyHTTPSClient *bool   `hcl:"verify_https_client,optional"`
+	VerifyServers     *bool   `hcl:"verify_server_hostname,optional"`
 }
 
 type limitsBlock struct {
@@ -80,6 +83,7 @@ func (l *loader) access(f *file) {
 		set(&a.TLS.CertFile, f.TLS.CertFile)
 		set(&a.TLS.KeyFile, f.TLS.KeyFile)
 		set(&a.TLS.VerifyHTTPSClient, f.TLS.VerifyHTTPSClient)
+		set(&a.TLS.VerifyServerHostname, f.TLS.VerifyServers)
 	}
 	if f.Limits != nil {
 		set(&a.Limits.Reads, f.Limits.Reads)
@@ -118,15 +122,22 @@ func (c Config) validateBindAddr() (errs []error) {
 
 var validHost = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// unused tells what has no effect, since it is meant for RPC.
-func (t TLS) unused() []string {
+// unused tells what has no effect, since it is meant for RPC, unless there are servers to join.
+func (t TLS) unused(joins bool) (list []string) {
+	if joins {
+		return nil
+	}
+	if t.VerifyServerHostname {
+		list = append(list, "tls.verify_server_hostname has no effect: "+onlyHTTP)
+	}
 	switch {
 	case !t.RPC:
-		return nil
 	case t.HTTP:
-		return []string{"tls.rpc has no effect: " + onlyHTTP}
+		list = append(list, "tls.rpc has no effect: "+onlyHTTP)
+	default:
+		list = append(list, "tls.rpc has no effect, and so have its files: "+onlyHTTP+", and that is not encrypted without http = true")
 	}
-	return []string{"tls.rpc has no effect, and so have its files: " + onlyHTTP + ", and that is not encrypted without http = true"}
+	return list
 }
 
 // validate returns every fault of the keys and blocks.

@@ -55,6 +55,9 @@ type Config struct {
 
 // Client is how the node runs allocations.
 type Client struct {
+	// Servers are those of a cluster that the node joins, "HOST:PORT" or a host; none: the agent
+	// schedules for its own machine.
+	Servers   []string          `key:"servers"`
 	NodeClass string            `key:"node_class"`
 	NodePool  string            `key:"node_pool"`
 	Meta      map[string]string `key:"meta"`
@@ -239,6 +242,12 @@ func (c Config) Validate() error {
 	errs = append(errs, c.Access.validate()...)
 	errs = append(errs, c.Client.validate()...)
 	errs = append(errs, c.Server.validate()...)
+	switch on := c.Server.Enabled; {
+	case on != nil && !*on && len(c.Client.Servers) == 0:
+		fault("server.enabled: false, and client.servers has none: nobody would say what runs here")
+	case on != nil && *on && len(c.Client.Servers) > 0:
+		fault("client.servers: with server { enabled = true } the agent is its own server: leave out one of the two")
+	}
 	errs = append(errs, c.Telemetry.validate()...)
 	errs = append(errs, c.PluginLimits.validate()...)
 	files := map[string]string{} // who is meant by each block
@@ -305,6 +314,11 @@ func (c Client) validate() (errs []error) {
 			fault("chroot_env: %q = %q: both have to be absolute paths below / without \"..\" or \"//\"", source, target)
 		} else if top, _, _ := strings.Cut(target[1:], "/"); slices.Contains(ownInRoot, top) {
 			fault("chroot_env: %q = %q: a task has a /%s of its own", source, target, top)
+		}
+	}
+	for _, s := range c.Servers {
+		if s == "" || strings.ContainsFunc(s, unprintable) || strings.ContainsAny(s, "=/") {
+			fault("servers: %q is not HOST:PORT: others than addresses and names are not looked up", s)
 		}
 	}
 	if r := c.Reserved; r.CPU < 0 || r.Memory < 0 || r.Disk < 0 {

@@ -25,7 +25,8 @@ type Setting struct {
 	Value string
 }
 
-const keyMeta = "client.meta"
+// Keys whose values a flag writes in another form than files do.
+const keyMeta, keyServers = "client.meta", "client.servers"
 
 var flags = []Flag{
 	{Name: "acl-enabled", Key: "acl.enabled", Switch: true},
@@ -35,7 +36,7 @@ var flags = []Flag{
 	{Name: "bind", Key: "bind_addr"},
 	{Name: "bootstrap-expect", Key: "server.bootstrap_expect"},
 	{Name: "client", Key: "client.enabled", Switch: true},
-	{Name: "client-intro-token", Key: "client.server_join"},
+	{Name: "client-intro-token", Key: "client.intro_token"},
 	{Name: "consul-address", Key: "consul.address"},
 	{Name: "consul-auth", Key: "consul.auth"},
 	{Name: "consul-ca-file", Key: "consul.ca_file"},
@@ -77,7 +78,7 @@ var flags = []Flag{
 	{Name: "retry-join", Key: "server.retry_join"},
 	{Name: "retry-max", Key: "server.retry_max"},
 	{Name: "server", Key: "server.enabled", Switch: true},
-	{Name: "servers", Key: "client.servers"},
+	{Name: "servers", Key: keyServers},
 	{Name: "state-dir", Key: "client.state_dir"},
 	{Name: "vault-address", Key: "vault.address"},
 	{Name: "vault-ca-file", Key: "vault.ca_file"},
@@ -95,6 +96,10 @@ func Flags() []Flag { return slices.Clone(flags) }
 // Set does what a flag says, as a file would whose only key is the flag's; what it has to say
 // of it is in Warnings. After an error the configuration is as it was.
 func (c *Config) Set(s Setting) error {
+	if s.Key == keyServers {
+		c.Client.Servers = strings.FieldsFunc(s.Value, func(r rune) bool { return r == ',' || r == ' ' })
+		return nil
+	}
 	if s.Key == keyMeta {
 		name, value, ok := strings.Cut(s.Value, "=")
 		if !ok {

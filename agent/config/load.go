@@ -60,6 +60,8 @@ type addressesBlock struct {
 }
 
 type clientBlock struct {
+	Servers        *[]string          `hcl:"servers,optional"`
+	ServerJoin     *serverJoinBlock   `hcl:"server_join,block"`
 	NodeClass      *string            `hcl:"node_class,optional"`
 	Options        *hcl.Attribute     `hcl:"options,optional"`
 	NodePool       *string            `hcl:"node_pool,optional"`
@@ -84,6 +86,10 @@ type clientBlock struct {
 	VolumesDir     *string            `hcl:"host_volumes_dir,optional"`
 	VolumePlugins  *string            `hcl:"host_volume_plugin_dir,optional"`
 	Drivers        *driversBlock      `hcl:"drivers,block"`
+}
+
+type serverJoinBlock struct {
+	RetryJoin *[]string `hcl:"retry_join,optional"`
 }
 
 type artifactBlock struct {
@@ -228,7 +234,7 @@ func (c *Config) Load(paths ...string) error {
 		return fmt.Errorf("configuration: %w", errors.New(strings.Join(hclvalue.Lines(l.diags), "\n")))
 	}
 	*c = l.config
-	c.Warnings = slices.Concat(c.Warnings, hclvalue.Warnings(l.diags), c.Access.TLS.unused())
+	c.Warnings = slices.Concat(c.Warnings, hclvalue.Warnings(l.diags), c.Access.TLS.unused(len(c.Client.Servers) > 0))
 	return nil
 }
 
@@ -385,6 +391,10 @@ func (l *loader) apply(f *file) {
 
 func (l *loader) client(b *clientBlock) {
 	c := &l.config.Client
+	set(&c.Servers, b.Servers)
+	if b.ServerJoin != nil && b.ServerJoin.RetryJoin != nil {
+		c.Servers = slices.Concat(c.Servers, *b.ServerJoin.RetryJoin)
+	}
 	set(&c.NodeClass, b.NodeClass)
 	set(&c.NodePool, b.NodePool)
 	set(&c.Meta, b.Meta)

@@ -76,7 +76,7 @@ func TestEveryKey(t *testing.T) {
 			"server {\n job_gc_interval = \"1s\"\n job_gc_threshold = \"2s\"\n eval_gc_threshold = \"3s\"\n batch_eval_gc_threshold = \"4s\"\n" +
 				"deployment_gc_threshold = \"5s\"\n node_gc_threshold = \"6s\"\n gc_max_size = 7\n}",
 			func(c *Config) {
-				c.Server = Server{c.Server.EventBufferSize, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second, 6 * time.Second, 7, c.Server.Scheduler, ""}
+				c.Server = Server{c.Server.EventBufferSize, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second, 6 * time.Second, 7, c.Server.Scheduler, "", nil}
 			},
 		},
 		"oidc_issuer":   {"server {\n oidc_issuer = \"https://nomad.test/a\"\n}", func(c *Config) { c.Server.OIDCIssuer = "https://nomad.test/a" }},

@@ -26,7 +26,7 @@ type NomadKey struct {
 
 // What several keys of Nomad's are told.
 const (
-	alone        = "this agent schedules for its own machine, and joins no others"
+	alone        = "an agent is no server of a cluster: client.servers has it join one"
 	noPeers      = "this agent is the only server: there are no others to agree or talk with"
 	onlyHTTP     = "the agent listens for HTTP only"
 	atMetrics    = "metrics are read at /v1/metrics, and are sent nowhere"
@@ -113,6 +113,7 @@ var nomadKeys = []NomadKey{
 	{Key: "client.enabled", As: []string{"true"}, Refused: true, Why: "an agent is a server and a client in one"},
 	{Key: "client.fingerprint", Why: "the machine is all that is looked at"},
 	{Key: "client.gc_volumes_on_node_gc", As: []string{"false"}, Why: "volumes of a node that is gone are forgotten when it is purged"},
+	{Key: "client.intro_token", Refused: true, Why: "write the token to the file intro_token.jwt in data_dir"},
 	{Key: "client.log_file", Why: toStderr},
 	{Key: "client.max_dynamic_port", As: []string{"32000"}, Refused: true, Why: "ports are given from 20000 to 32000: client.reserved.reserved_ports keeps some back"},
 	{Key: "client.memory_total_mb", Why: measured},
@@ -124,8 +125,9 @@ var nomadKeys = []NomadKey{
 	{Key: "client.nomad_service_discovery", As: []string{"true"}, Why: "services are told to whoever asks"},
 	{Key: "client.preferred_address_family", Why: "a network's first address is taken"},
 	{Key: "client.reservable_cores", Why: measured},
-	{Key: "client.server_join", Refused: true, Why: alone},
-	{Key: "client.servers", As: []string{""}, Refused: true, Why: alone},
+	{Key: "client.server_join.retry_interval", Why: "the waits between two tries grow to 30 s, and are jittered"},
+	{Key: "client.server_join.retry_max", As: []string{"0"}, Why: "servers are tried for as long as it takes"},
+	{Key: "client.server_join.start_join", As: []string{""}, Refused: true, Why: "a client has retry_join"},
 	{Key: "client.state_dir", Why: byDataDir},
 	{Key: "client.template", Why: "templates read files of their task, services, and nothing else"},
 	{Key: "client.users", Why: "tasks run as the user that they name"},
@@ -145,7 +147,6 @@ var nomadKeys = []NomadKey{
 	{Key: "server.data_dir", Why: byDataDir},
 	{Key: "server.deploy_query_rate_limit", Why: noPeers},
 	{Key: "server.enable_event_broker", As: []string{"true"}, Why: "there are always events"},
-	{Key: "server.enabled", As: []string{"true"}, Refused: true, Why: "an agent is a server and a client in one"},
 	{Key: "server.enabled_schedulers", Why: "jobs of all types are scheduled"},
 	{Key: "server.encrypt", As: []string{""}, Why: noPeers},
 	{Key: "server.failover_heartbeat_ttl", Why: noPeers},
@@ -216,7 +217,6 @@ var nomadKeys = []NomadKey{
 	{Key: "tls.rpc_upgrade_mode", As: []string{"false"}, Why: onlyHTTP},
 	{Key: "tls.tls_cipher_suites", Why: "those of Go's that are safe are used"},
 	{Key: "tls.tls_min_version", As: []string{"tls12"}, Why: "TLS 1.2 is the least"},
-	{Key: "tls.verify_server_hostname", Why: onlyHTTP},
 }
 
 // NomadKeys returns what is known of Nomad's agent configuration and has no part here.

@@ -29,6 +29,9 @@ type Server struct {
 	// OIDCIssuer is the URL under which others find what they verify the tokens of tasks with;
 	// empty: the tokens name nobody.
 	OIDCIssuer string `key:"oidc_issuer"`
+	// Enabled says that the agent schedules for its own machine, or that it does not; nil: it
+	// does unless it has servers to join.
+	Enabled *bool `key:"enabled"`
 }
 
 // Scheduler is how the scheduler decides, with Nomad's names.
@@ -62,6 +65,7 @@ func defaultServer() Server {
 const maxEventBuffer = 100_000
 
 type serverBlock struct {
+	Enabled               *bool          `hcl:"enabled,optional"`
 	EventBufferSize       *int           `hcl:"event_buffer_size,optional"`
 	JobGCInterval         *hcl.Attribute `hcl:"job_gc_interval,optional"`
 	JobGCThreshold        *hcl.Attribute `hcl:"job_gc_threshold,optional"`
@@ -92,6 +96,9 @@ type preemptionBlock struct {
 
 func (l *loader) server(b *serverBlock) {
 	s := &l.config.Server
+	if b.Enabled != nil {
+		s.Enabled = b.Enabled
+	}
 	set(&s.EventBufferSize, b.EventBufferSize)
 	set(&s.JobGCInterval, l.duration(b.JobGCInterval))
 	set(&s.JobGCThreshold, l.duration(b.JobGCThreshold))

@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/controlplane/cluster"
+	"github.com/wasmnode/wasmnode/node"
+)
+
+// The files of a node that has joined a cluster, in the data directory.
+const (
+	memberFile = "cluster.region"  // the cluster's region
+	tokenFile  = "node_token.jwt"  // by which servers know the node
+	introFile  = "intro_token.jwt" // by which they let it in, written by the operator
+)
+
+// join begins to connect to the servers of a cluster, if there are any to join. A data
+// directory is of one control plane as long as it has allocations: another would stop or
+// forget them.
+func (a *agent) join() error {
+	member := filepath.Join(a.cfg.DataDir, memberFile)
+	region, err := contentOf(member)
+	if err != nil {
+		return err
+	}
+	stored, _, err := a.state.Allocations()
+	if err != nil {
+		return fmt.Errorf("stored allocations: %w", err)
+	}
+	switch joins := len(a.cfg.Client.Servers) > 0; {
+	case !joins && region != "" && len(stored) > 0:
+		return fmt.Errorf("data_dir: %s has %d allocations of a cluster's region %q: name its servers in client.servers, or choose another with -data-dir", a.cfg.DataDir, len(stored), region)
+	case joins && region == "" && len(stored)+len(a.plane.Allocations()) > 0:
+		return fmt.Errorf("data_dir: %s has allocations that this agent has scheduled itself: stop and purge their jobs before it joins servers, or choose another with -data-dir", a.cfg.DataDir)
+	case joins && region != "" && region != a.cfg.Region && len(stored) > 0:
+		return fmt.Errorf("data_dir: %s has %d allocations of region %q, and region is %q: choose another with -data-dir", a.cfg.DataDir, len(stored), region, a.cfg.Region)
+	case !joins:
+		if region == "" {
+			return nil
+		}
+		return errors.Join(os.Remove(member), removeIfThere(filepath.Join(a.cfg.DataDir, tokenFile)))
+	}
+	if err := os.WriteFile(member, []byte(a.cfg.Region+"\n"), 0o600); err != nil {
+		return err
+	}
+	return a.connect()
+}
+
+// connect makes the servers the control plane.
+func (a *agent) connect() error {
+	secured, err := serverTLS(a.cfg.Access.TLS, a.cfg.Region)
+	if err != nil {
+		return fmt.Errorf("tls: %w", err)
+	}
+	intro, err := contentOf(filepath.Join(a.cfg.DataDir, introFile))
+	if err != nil {
+		return err
+	}
+	a.cluster, err = cluster.Open(cluster.Config{
+		Servers: a.cfg.Client.Servers,
+		Region:  a.cfg.Region,
+		TLS:     secured,
+		Secret: func() (string, error) {
+			id, err := a.state.Node()
+			if err != nil || id == nil {
+				return "", errors.Join(err, errors.New("the node has no identity"))
+			}
+			return id.SecretID, nil
+		},
+		TokenFile:    filepath.Join(a.cfg.DataDir, tokenFile),
+		Introduction: intro,
+		Logger:       a.logger.Named("cluster"),
+	})
+	if err != nil {
+		return err
+	}
+	a.closing("connection to the servers", a.cluster.Close)
+	return nil
+}
+
+// controlPlane is who says what the node runs.
+func (a *agent) controlPlane() node.ControlPlane {
+	if a.cluster != nil {
+		return counted{a.cluster, a.cluster.Allocation, a.outcomes}
+	}
+	return counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes}
+}
+
+// contentOf is what is in a small file, without the space around it; empty: there is none.
+func contentOf(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(content)), err
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// serverTLS is how connections to servers are encrypted; nil: they are not.
+func serverTLS(t config.TLS, region string) (*tls.Config, error) {
+	if !t.RPC {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "server." + region + ".nomad"}
+	if t.CAFile != "" {
+		authorities, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(authorities) {
+			return nil, fmt.Errorf("%s: there is no certificate in it", t.CAFile)
+		}
+	}
+	if t.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	if !t.VerifyServerHostname {
+		// The chain is verified all the same, below: only the name is not.
+		c.InsecureSkipVerify = true
+		c.VerifyConnection = func(s tls.ConnectionState) error {
+			between := x509.NewCertPool()
+			for _, cert := range s.PeerCertificates[1:] {
+				between.AddCert(cert)
+			}
+			_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: c.RootCAs, Intermediates: between})
+			return err
+		}
+	}
+	return c, nil
+}
+
+// ofNode are the paths that a node of a cluster answers itself.
+var ofNode = []string{"/v1/agent/", "/v1/metrics", "/v1/plugin-files", "/v1/plugins"}
+
+// ofClient leaves to the API of a node that has joined a cluster what is the node's own: of
+// jobs and allocations the servers are asked.
+func (a *agent) ofClient(api http.Handler) http.Handler {
+	if a.cluster == nil {
+		return api
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/v1/") || slices.ContainsFunc(ofNode, func(p string) bool { return strings.HasPrefix(r.URL.Path, p) }) {
+			api.ServeHTTP(w, r)
+			return
+		}
+		http.Error(w, fmt.Sprintf("the node is a client of the servers of region %q (%s): ask them", a.cfg.Region, strings.Join(a.cfg.Client.Servers, ", ")), http.StatusNotImplemented)
+	})
+}

@@ -1,0 +1,167 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
+	"github.com/wasmnode/wasmnode/internal/wake"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
+)
+
+// Config configures the connection to a cluster. Servers, Region, Secret and Logger are
+// required.
+type Config struct {
+	// Servers are RPC addresses of servers, "host:port" or a host, whose port is 4647. Others
+	// are learned from them.
+	Servers []string
+	Region  string
+	// TLS is that of connections to servers; nil: they have none.
+	TLS *tls.Config
+	// Secret returns the node's secret ID, which it made when it was new. It is asked once the
+	// node registers.
+	Secret func() (string, error)
+	// TokenFile is where the token is kept by which servers know the node (Nomad 1.11 and
+	// newer), readable by its owner only; empty: it is not kept.
+	TokenFile string
+	// Introduction is a token that introduces a node that servers do not know; empty: they let
+	// it in without.
+	Introduction string
+	// Handler answers what servers ask of the node; nil: nothing.
+	Handler *wire.Handler
+	Logger  hclog.Logger
+}
+
+// ControlPlane is the servers, as the node sees them. Its methods may be called
+// concurrently, and wait while no server answers unless they say otherwise.
+type ControlPlane struct {
+	cfg     Config
+	logger  hclog.Logger
+	servers *servers
+	token   *token
+
+	mu       sync.Mutex
+	node     *structs.Node // as it was registered last; nil: it was not
+	secretID string
+
+	pulling sync.Mutex // one pull at a time
+	wake    wake.Signal
+	pulled  pulled
+
+	sending  sync.Mutex // one report at a time
+	lastSent time.Time
+}
+
+// Open begins to connect to the servers, and does not wait for that.
+func Open(cfg Config) (*ControlPlane, error) {
+	list, err := addresses(cfg.Servers)
+	if err != nil {
+		return nil, err
+	}
+	token, err := readToken(cfg.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, wake: wake.New(), pulled: newPulled()}
+	cp.servers = connect(list, wire.Options{TLS: cfg.TLS, Handler: cfg.Handler, Logger: cfg.Logger}, cfg.Region)
+	return cp, nil
+}
+
+// Close ends the connection. Calls that wait return an error.
+func (cp *ControlPlane) Close() error {
+	cp.servers.close()
+	return nil
+}
+
+// Connected is the address of the server that the node talks with now; empty: none.
+func (cp *ControlPlane) Connected() string { return cp.servers.connected() }
+
+// NodeID implements node.ControlPlane: servers know a node by its ID only.
+func (cp *ControlPlane) NodeID(context.Context, string) (string, error) { return "", nil }
+
+// Adopt implements node.ControlPlane: what servers decided is theirs, and nothing of it is
+// rebuilt. What the node has and servers do not name is stopped once they were asked.
+func (cp *ControlPlane) Adopt(_ context.Context, _ *structs.Node, known *structs.NodeKnowledge) (*structs.Adoption, error) {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	for _, k := range known.Allocations {
+		cp.pulled.know(k)
+	}
+	return &structs.Adoption{ControlPlane: "servers of region " + cp.cfg.Region, Index: known.Index}, nil
+}
+
+// Claim implements node.ControlPlane: only servers decide which allocations there are.
+func (cp *ControlPlane) Claim(context.Context, string, structs.KnownAllocation) error {
+	return errdefs.New(errdefs.FailedPrecondition, "the node is a client of servers of region %q: they decide what it runs", cp.cfg.Region)
+}
+
+// registered returns the node as it was registered, or errdefs.NotFound for another one.
+func (cp *ControlPlane) registered(nodeID string) (n *structs.Node, secretID string, err error) {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	if cp.node == nil || cp.node.ID != nodeID {
+		return nil, "", errdefs.New(errdefs.NotFound, "node %q is not registered", nodeID)
+	}
+	return cp.node, cp.secretID, nil
+}
+
+// request is what every request has.
+type request struct {
+	Region    string
+	Namespace string `codec:",omitempty"`
+	AuthToken string
+}
+
+// query is what every request has that reads.
+type query struct {
+	request
+	MinQueryIndex uint64
+	MaxQueryTime  time.Duration
+	AllowStale    bool
+}
+
+// asNode is a request with what the node proves who it is with.
+func (cp *ControlPlane) asNode(secretID string) request {
+	r := request{Region: cp.cfg.Region, AuthToken: cp.token.get()}
+	if r.AuthToken == "" {
+		r.AuthToken = secretID
+	}
+	return r
+}
+
+// VolumeRegistry: dynamic host volumes of servers are not there yet, so that a node has none.
+
+// NodeVolumes implements node.VolumeRegistry.
+func (cp *ControlPlane) NodeVolumes(context.Context, string) ([]structs.NodeVolume, error) {
+	return nil, nil
+}
+
+// VolumeMade implements node.VolumeRegistry.
+func (cp *ControlPlane) VolumeMade(context.Context, string, string, structs.MadeVolume) error {
+	return nil
+}
+
+// VolumeRemoved implements node.VolumeRegistry.
+func (cp *ControlPlane) VolumeRemoved(context.Context, string, string) error { return nil }
+
+// Allocation returns an allocation as far as the servers and the node have told of it, with
+// its tasks' states as they were reported last; nil: it is not known. Read-only.
+func (cp *ControlPlane) Allocation(id string) *structs.Allocation {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	k := cp.pulled.known[id]
+	if k == nil {
+		return nil
+	}
+	if k.reported == nil {
+		return k.alloc
+	}
+	a := *k.alloc
+	a.ClientStatus, a.TaskStates = k.reported.ClientStatus, k.reported.TaskStates
+	return &a
+}

@@ -1,0 +1,231 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+const (
+	// maxQuery is how long a server may leave the question open what has changed.
+	maxQuery = 5 * time.Minute
+	// perFetch is how many allocations are asked for at once, which bounds an answer.
+	perFetch = 64
+	// maxKnown is how many allocations a node takes from servers. Further ones are left where
+	// they are until others are gone.
+	maxKnown = 20_000
+)
+
+// pulled is what servers have told of the node's allocations. Its maps are under
+// ControlPlane.mu, the indexes under ControlPlane.pulling.
+type pulled struct {
+	server   uint64 // the servers' index of what was told
+	returned uint64 // the index that the node has; 0: it has none
+	known    map[string]*known
+	// asked is closed once the servers were asked: before, they are told nothing.
+	asked chan struct{}
+}
+
+// known is an allocation that the node has been told of, or has.
+type known struct {
+	alloc *structs.Allocation // read-only
+	// modified is its AllocModifyIndex with the servers; 0: not asked for yet.
+	modified uint64
+	reported *structs.AllocationState // nil: nothing yet
+	// vanished: the servers have forgotten it.
+	vanished bool
+	// identities are the tokens of its tasks' default identities, by task.
+	identities map[string]string
+}
+
+func newPulled() pulled { return pulled{known: map[string]*known{}, asked: make(chan struct{})} }
+
+// know takes an allocation that the node has stored.
+func (p *pulled) know(k structs.KnownAllocation) {
+	p.known[k.ID] = &known{alloc: k.Allocation, reported: k.State}
+}
+
+func (k *known) ended() bool { return k.reported != nil && k.reported.ClientStatus.Terminal() }
+
+// Allocations implements node.ControlPlane.
+func (cp *ControlPlane) Allocations(ctx context.Context, nodeID string, minIndex uint64) (*structs.Assignments, error) {
+	cp.pulling.Lock()
+	defer cp.pulling.Unlock()
+	all := minIndex == 0 || minIndex != cp.pulled.returned
+	if all {
+		cp.pulled.server = 0
+	}
+	for {
+		news, err := cp.pull(ctx, nodeID, all)
+		if err != nil {
+			return nil, err
+		}
+		if all || len(news.Changed)+len(news.Gone) > 0 {
+			cp.pulled.returned = max(cp.pulled.returned+1, cp.pulled.server)
+			news.Index, news.All = cp.pulled.returned, all
+			return news, nil
+		}
+	}
+}
+
+// pull asks once what has changed, which may be nothing.
+func (cp *ControlPlane) pull(ctx context.Context, nodeID string, all bool) (*structs.Assignments, error) {
+	_, secret, err := cp.registered(nodeID)
+	if err != nil {
+		return nil, err
+	}
+	var told struct {
+		Allocs map[string]uint64
+		Index  uint64
+	}
+	if err := cp.untilWoken(ctx, func(ctx context.Context) error {
+		return cp.servers.call(ctx, "Node.GetClientAllocs", struct {
+			query
+			NodeID, SecretID string
+		}{query{cp.asNode(secret), cp.pulled.server, maxQuery, cp.pulled.server > 0}, nodeID, secret}, &told)
+	}); err != nil {
+		return nil, err
+	}
+	news := &structs.Assignments{}
+	if told.Index > cp.pulled.server || all {
+		changed := cp.changed(told.Allocs, all)
+		fetched, err := cp.fetch(ctx, secret, nodeID, told.Allocs, changed)
+		if err != nil {
+			return nil, err
+		}
+		news.Changed = append(fetched, cp.vanish(told.Allocs)...)
+		if cp.pulled.server = max(told.Index, 1); cp.pulled.returned == 0 {
+			close(cp.pulled.asked)
+			cp.pulled.returned = 1
+		}
+	}
+	news.Gone = cp.forget(all)
+	return news, nil
+}
+
+// untilWoken asks; it gives up without an error when something else is to be told.
+func (cp *ControlPlane) untilWoken(ctx context.Context, ask func(context.Context) error) error {
+	asking, cancel := context.WithCancel(ctx)
+	woken := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-cp.wake.C():
+			close(woken)
+			cancel()
+		case <-asking.Done():
+		}
+	}()
+	err := ask(asking)
+	cancel()
+	<-done
+	select {
+	case <-woken:
+		if ctx.Err() == nil {
+			return nil
+		}
+	default:
+	}
+	return err
+}
+
+// changed returns the IDs that are new or have changed, sorted; all of them, if so.
+func (cp *ControlPlane) changed(told map[string]uint64, all bool) (ids []string) {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	room := maxKnown - len(cp.pulled.known)
+	for id, modified := range told {
+		switch k := cp.pulled.known[id]; {
+		case k != nil && (all || modified > k.modified || k.vanished):
+			ids = append(ids, id)
+		case k == nil && room > 0:
+			room--
+			ids = append(ids, id)
+		case k == nil:
+			cp.logger.Warn("leaving out an allocation: the node has as many as it may", "alloc_id", id, "most", maxKnown)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// fetch gets allocations. One that cannot be run is reported as failed and left out.
+func (cp *ControlPlane) fetch(ctx context.Context, secret, nodeID string, told map[string]uint64, ids []string) (list []*structs.Allocation, err error) {
+	for part := range slices.Chunk(ids, perFetch) {
+		least := uint64(0)
+		for _, id := range part {
+			least = max(least, told[id])
+		}
+		var got struct{ Allocs []*wireAlloc }
+		if err := cp.servers.call(ctx, "Alloc.GetAllocs", struct {
+			query
+			AllocIDs []string
+		}{query{cp.asNode(secret), max(least, 1) - 1, answerTimeout, true}, part}, &got); err != nil {
+			return nil, err
+		}
+		for _, w := range got.Allocs {
+			if w == nil || !slices.Contains(part, w.ID) {
+				continue // nobody asked for it
+			}
+			a, err := allocOf(w, nodeID)
+			if err != nil {
+				cp.refuse(ctx, nodeID, w, err)
+				continue
+			}
+			cp.mu.Lock()
+			k := cp.pulled.known[a.ID]
+			if k == nil {
+				k = &known{}
+				cp.pulled.known[a.ID] = k
+			}
+			k.alloc, k.modified, k.vanished, k.identities = a, a.AllocModifyIndex, false, w.SignedIdentities
+			cp.mu.Unlock()
+			list = append(list, a)
+		}
+	}
+	slices.SortFunc(list, func(a, b *structs.Allocation) int {
+		if a.CreateIndex != b.CreateIndex {
+			return int(int64(a.CreateIndex) - int64(b.CreateIndex))
+		}
+		return 0
+	})
+	return list, nil
+}
+
+// vanish returns, to be stopped, what runs and the servers have forgotten.
+func (cp *ControlPlane) vanish(told map[string]uint64) (list []*structs.Allocation) {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	for id, k := range cp.pulled.known {
+		if _, there := told[id]; there || k.vanished {
+			continue
+		}
+		k.vanished = true
+		if !k.ended() {
+			stop := *k.alloc
+			stop.DesiredStatus, stop.DesiredDescription = structs.DesiredStop, "the servers have forgotten the allocation"
+			stop.AllocModifyIndex++
+			k.alloc = &stop
+			list = append(list, &stop)
+		}
+	}
+	return list
+}
+
+// forget returns what the servers have forgotten and has ended here. It is in no list of all.
+func (cp *ControlPlane) forget(all bool) (gone []string) {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	for id, k := range cp.pulled.known {
+		if k.vanished && k.ended() {
+			delete(cp.pulled.known, id)
+			if !all {
+				gone = append(gone, id)
+			}
+		}
+	}
+	return gone
+}

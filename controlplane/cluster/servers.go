@@ -1,0 +1,262 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
+)
+
+const (
+	// defaultPort is that of servers' RPC.
+	defaultPort = "4647"
+	// maxServers bounds the servers that are learned; further ones are left out.
+	maxServers = 64
+	// The bounds of the wait between two tries to connect. Each is jittered by half, so that
+	// the nodes of a cluster do not come back at once.
+	firstWait, lastWait = 250 * time.Millisecond, 30 * time.Second
+	// answerTimeout bounds calls that a server answers at once.
+	answerTimeout = 30 * time.Second
+)
+
+// addresses returns the servers' with their ports.
+func addresses(configured []string) (list []string, err error) {
+	for _, given := range configured {
+		address := given
+		if _, _, err := net.SplitHostPort(given); err != nil {
+			address = net.JoinHostPort(strings.Trim(given, "[]"), defaultPort)
+		}
+		if !isAddress(address) {
+			return nil, fmt.Errorf("client.servers: %q is not HOST:PORT", given)
+		}
+		list = append(list, address)
+	}
+	if len(list) == 0 {
+		return nil, errors.New("client.servers: there is none")
+	}
+	return list, nil
+}
+
+// isAddress reports whether a text, which a server may have sent, is an address.
+func isAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	n, bad := strconv.Atoi(port)
+	return err == nil && bad == nil && n > 0 && n < 1<<16 && host != "" && len(host) < 256 && !strings.ContainsAny(host, " /\t\n")
+}
+
+// servers keep a connection to one of a list of servers.
+type servers struct {
+	configured []string
+	options    wire.Options
+	region     string
+	logger     hclog.Logger
+	ctx        context.Context
+	end        context.CancelFunc
+	running    sync.WaitGroup
+
+	mu      sync.Mutex
+	learned []string
+	session *session      // nil: there is none
+	changed chan struct{} // closed and replaced when session is another
+}
+
+// session is one with a server that has answered.
+type session struct {
+	*wire.Session
+	address string
+	useful  atomic.Bool // it has answered since
+}
+
+// connect keeps connecting until close.
+func connect(list []string, o wire.Options, region string) *servers {
+	s := &servers{configured: list, options: o, region: region, logger: o.Logger, changed: make(chan struct{})}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	s.running.Go(s.keep)
+	return s
+}
+
+func (s *servers) close() {
+	s.end()
+	s.running.Wait()
+}
+
+func (s *servers) connected() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session == nil {
+		return ""
+	}
+	return s.session.address
+}
+
+// keep connects to one server after another, and waits before it goes on where that did not
+// help: a server that takes connections and answers nothing counts as one that is not there.
+func (s *servers) keep() {
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval, wait.RandomizationFactor = firstWait, lastWait, 0.5
+	told := ""
+	for turn := 0; s.ctx.Err() == nil; turn++ {
+		list := s.list()
+		session, err := s.dial(list[turn%len(list)])
+		if err == nil {
+			told = ""
+			s.logger.Info("connected to a server", "server", session.address, "region", s.region)
+			s.set(session)
+			select {
+			case <-session.Done():
+				s.logger.Warn("the connection to a server is lost; what runs goes on", "server", session.address)
+			case <-s.ctx.Done():
+			}
+			s.set(nil)
+			session.Close()
+			if session.useful.Load() {
+				wait.Reset()
+			}
+		} else if s.ctx.Err() == nil && told != err.Error() { // which may last for days
+			told = err.Error()
+			s.logger.Warn("no server answers; what runs goes on, and it is tried again", "error", err)
+		}
+		select {
+		case <-time.After(wait.NextBackOff()):
+		case <-s.ctx.Done():
+		}
+	}
+}
+
+// dial connects to a server and has it answer once.
+func (s *servers) dial(address string) (*session, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, answerTimeout)
+	defer cancel()
+	w, err := wire.Dial(ctx, address, s.options)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Call(ctx, "Status.Ping", query{request: request{Region: s.region}, AllowStale: true}, nil); err != nil {
+		w.Close()
+		hint := "is it the RPC port of a Nomad server, and do the servers want TLS: tls { rpc = true }?"
+		if s.options.TLS != nil {
+			hint = "do its servers have TLS, and do they accept the certificate for client." + s.region + ".nomad?"
+		}
+		return nil, fmt.Errorf("%s: %w: %s", address, err, hint)
+	}
+	return &session{Session: w, address: address}, nil
+}
+
+// list returns the servers: those that were learned, and the configured ones, since what is
+// told may be an address that cannot be reached from here.
+func (s *servers) list() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.Clone(s.configured)
+	for _, address := range s.learned {
+		if !slices.Contains(list, address) {
+			list = append(list, address)
+		}
+	}
+	return list
+}
+
+// learn takes the servers that one has told of.
+func (s *servers) learn(told []string) {
+	var list []string
+	for _, address := range told {
+		if isAddress(address) && !slices.Contains(list, address) && len(list) < maxServers {
+			list = append(list, address)
+		}
+	}
+	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(list) > 0 {
+		s.learned = list
+	}
+}
+
+func (s *servers) set(session *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.session = session
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// await returns the session, once there is one that is not the one given.
+func (s *servers) await(ctx context.Context, not *session) (*session, error) {
+	for {
+		s.mu.Lock()
+		session, changed := s.session, s.changed
+		s.mu.Unlock()
+		if session != nil && session != not {
+			return session, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.ctx.Done():
+			return nil, errdefs.New(errdefs.Unavailable, "the connection to the servers is closed")
+		}
+	}
+}
+
+// call asks a server, and another one when that is lost or has no leader, until one answers
+// or ctx is done.
+func (s *servers) call(ctx context.Context, method string, args, reply any) error {
+	var failed *session
+	for {
+		session, err := s.await(ctx, failed)
+		if err != nil {
+			return err
+		}
+		err = session.Call(ctx, method, args, reply)
+		if !isAway(err) {
+			session.useful.Store(true)
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.logger.Debug("a server does not answer", "server", session.address, "error", err)
+		failed = session
+		session.Close()
+	}
+}
+
+// now asks the server that is connected, and fails when there is none: for what is asked
+// again soon.
+func (s *servers) now(ctx context.Context, method string, args, reply any) error {
+	s.mu.Lock()
+	session := s.session
+	s.mu.Unlock()
+	if session == nil {
+		return errdefs.NewRecoverable(errdefs.Unavailable, "%s: no server is connected", method)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return session.Call(ctx, method, args, reply)
+}
+
+// isAway reports whether an error is of the server, and not its answer.
+func isAway(err error) bool {
+	var remote *wire.RemoteError
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return false
+	case errors.As(err, &remote):
+		return strings.Contains(remote.Text, "No cluster leader")
+	}
+	return true
+}
