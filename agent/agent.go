@@ -121,6 +121,7 @@ type agent struct {
 	state     state.DB
 	plane     *standalone.ControlPlane
 	cluster   *cluster.ControlPlane // nil: the agent schedules for its own machine
+	asked     serverCalls           // by its servers
 	engine    *sandbox.Engine
 	host      *host.Host
 	workloads workload.Runtime
@@ -255,6 +256,10 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 		return err
 	}
 	a.plane.SetVolumeHost(a.node)
+	if a.cluster != nil {
+		a.answerServers()
+		defer func() { _ = a.cluster.Close() }() // before what is asked of is gone
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// First of all: what plugins do, and how much there is to restore, delays no answer.

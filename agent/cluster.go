@@ -79,6 +79,7 @@ func (a *agent) connect() error {
 		},
 		TokenFile:    filepath.Join(a.cfg.DataDir, tokenFile),
 		Introduction: intro,
+		Handler:      a.asked.handler(),
 		Logger:       a.logger.Named("cluster"),
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -52,6 +53,8 @@ type ControlPlane struct {
 	pulling sync.Mutex // one pull at a time
 	wake    wake.Signal
 	pulled  pulled
+
+	renew atomic.Bool // the next heartbeat asks for another token
 
 	sending  sync.Mutex // one report at a time
 	lastSent time.Time

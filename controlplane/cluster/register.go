@@ -72,12 +72,17 @@ func (cp *ControlPlane) Heartbeat(ctx context.Context, nodeID string) (ttl time.
 		return 0, err
 	}
 	var reply nodeReply
+	renew := cp.renew.Swap(false)
 	err = cp.servers.call(ctx, "Node.UpdateStatus", struct {
 		request
-		NodeID string
-		Status string
-	}{cp.asNode(secret), nodeID, string(n.Status)}, &reply)
+		NodeID               string
+		Status               string
+		ForceIdentityRenewal bool
+	}{cp.asNode(secret), nodeID, string(n.Status), renew}, &reply)
 	if err != nil {
+		if renew {
+			cp.renew.Store(true)
+		}
 		return 0, err
 	}
 	cp.take(reply)

@@ -59,6 +59,12 @@ func (t *token) set(value string) error {
 	return replace(t.path, value+"\n")
 }
 
+// Token is the one by which servers know the node; empty: they know it by its secret ID.
+func (cp *ControlPlane) Token() string { return cp.token.get() }
+
+// Renew has the next heartbeat ask for another token.
+func (cp *ControlPlane) Renew() { cp.renew.Store(true) }
+
 // replace makes a file's content another, or leaves it as it was.
 func replace(path, content string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600

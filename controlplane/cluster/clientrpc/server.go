@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -160,7 +162,7 @@ func (s *server) answer(ctx context.Context, method string, decode func(any) err
 		return nil, errBusy
 	}
 	reply, err = answer(ctx, decode)
-	return reply, coded(err)
+	return reply, answered(err)
 }
 
 // serve answers a streaming request until the other side is gone.
@@ -216,6 +218,18 @@ func coded(err error) error {
 		return err
 	}
 	return &wire.CodedError{Code: status, Text: err.Error()}
+}
+
+// knownTexts are what servers look for in the answer to a request, to know what was not found.
+// They take the rest of it as it is, so that it has no status of its own.
+var knownTexts = []string{"Unknown allocation", "Unknown node", "no such file or directory"}
+
+// answered is coded, but for what servers know by its text.
+func answered(err error) error {
+	if errors.Is(err, errdefs.NotFound) && slices.ContainsFunc(knownTexts, func(text string) bool { return strings.Contains(err.Error(), text) }) {
+		return errors.New(err.Error())
+	}
+	return coded(err)
 }
 
 func invalid(format string, args ...any) error {
