@@ -113,7 +113,7 @@ func TestKeysOfNomadsAreThereOnce(t *testing.T) {
 
 func TestEveryFlagIsDoneWarnedOfOrRefused(t *testing.T) {
 	values := map[string]string{"meta": "a=b", "bootstrap-expect": "1", "bind": "127.0.0.2"}
-	quiet := []string{"server", "client", "bootstrap-expect"}
+	quiet := []string{"client", "bootstrap-expect"}
 	flags := config.Flags()
 	require.True(t, slices.IsSortedFunc(flags, func(a, b config.Flag) int { return strings.Compare(a.Name, b.Name) }))
 	for _, f := range flags {
@@ -148,11 +148,11 @@ func TestFlagsSayWhatIsWrongWithThem(t *testing.T) {
 	for name, c := range map[string]struct {
 		flag, value, want string
 	}{
-		"a wrong type":      {"log-json", "perhaps", `-log-json: Unsuitable value type; Unsuitable value: a bool is required`},
-		"meta without =":    {"meta", "rack", `-meta "rack": it has the form KEY=VALUE`},
-		"not this machine":  {"servers", "192.0.2.1,192.0.2.2", "-servers: client.servers cannot be done: this agent schedules for its own machine, and joins no others"},
-		"no client":         {"client", "false", "-client: client.enabled cannot be done: an agent is a server and a client in one"},
-		"what is no number": {"bootstrap-expect", "x", "-bootstrap-expect: server.bootstrap_expect cannot be done: this agent schedules for its own machine, and joins no others"},
+		"a wrong type":        {"log-json", "perhaps", `-log-json: Unsuitable value type; Unsuitable value: a bool is required`},
+		"meta without =":      {"meta", "rack", `-meta "rack": it has the form KEY=VALUE`},
+		"no cluster's server": {"retry-join", "192.0.2.1", "-retry-join: server.retry_join cannot be done: an agent is no server of a cluster: client.servers has it join one"},
+		"no client":           {"client", "false", "-client: client.enabled cannot be done: an agent is a server and a client in one"},
+		"what is no number":   {"bootstrap-expect", "x", "-bootstrap-expect: server.bootstrap_expect cannot be done: an agent is no server of a cluster: client.servers has it join one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			flags := config.Flags()
@@ -172,6 +172,37 @@ func TestSettingsAddUp(t *testing.T) {
 	require.NoError(t, c.Set(config.Setting{Flag: config.Flag{Name: "node", Key: "name"}, Value: `${a} "b"`}))
 	require.Equal(t, map[string]string{"a": "2", "b": "x=y"}, c.Client.Meta)
 	require.Equal(t, `${a} "b"`, c.Name)
+}
+
+// An agent is told to join servers by a file or a flag, and not to be a server as well.
+func TestServersToJoin(t *testing.T) {
+	for name, c := range map[string]struct {
+		file  string
+		want  []string
+		fault string
+	}{
+		"servers":             {`client { servers = ["a:4647", "b"] }`, []string{"a:4647", "b"}, ""},
+		"and a join":          {"client {\n servers = [\"a\"]\n server_join { retry_join = [\"b\"] }\n}\nserver { enabled = false }", []string{"a", "b"}, ""},
+		"a server, too":       {"client { servers = [\"a\"] }\nserver { enabled = true }", []string{"a"}, "client.servers: with server { enabled = true } the agent is its own server: leave out one of the two"},
+		"no server at all":    {"server { enabled = false }", nil, "server.enabled: false, and client.servers has none: nobody would say what runs here"},
+		"looked up elsewhere": {`client { servers = ["provider=aws tag_key=x"] }`, []string{"provider=aws tag_key=x"}, `client.servers: "provider=aws tag_key=x" is not HOST:PORT: others than addresses and names are not looked up`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "a.hcl")
+			require.NoError(t, os.WriteFile(file, []byte(c.file), 0o600))
+			got := config.Default()
+			require.NoError(t, got.Load(file))
+			require.Equal(t, c.want, got.Client.Servers)
+			if c.fault == "" {
+				require.NoError(t, got.Validate())
+			} else {
+				require.EqualError(t, got.Validate(), c.fault)
+			}
+		})
+	}
+	flagged := config.Default()
+	require.NoError(t, flagged.Set(config.Setting{Flag: config.Flag{Name: "servers", Key: "client.servers"}, Value: "a:1,b"}))
+	require.Equal(t, []string{"a:1", "b"}, flagged.Client.Servers)
 }
 
 // JSON, which Nomad reads, too, is not passed over.

@@ -87,8 +87,8 @@ func TestAnAgentTakesNomadsFlags(t *testing.T) {
 	require.Contains(t, log, "configuration: "+file+":3,1: enable_syslog has no effect: ")
 	require.Contains(t, log, "configuration: -retry-max: server.retry_max has no effect: ")
 
-	r := command(t, "", "agent", "-dev", "-servers=192.0.2.1")
-	wants(t, r, 1, "-servers: client.servers cannot be done: this agent schedules for its own machine, and joins no others")
+	r := command(t, "", "agent", "-dev", "-retry-join=192.0.2.1")
+	wants(t, r, 1, "-retry-join: server.retry_join cannot be done: an agent is no server of a cluster: client.servers has it join one")
 }
 
 func TestTheExampleOfAJobIsOne(t *testing.T) {

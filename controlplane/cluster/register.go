@@ -43,7 +43,7 @@ func (cp *ControlPlane) Register(ctx context.Context, n *structs.Node) (ttl time
 	cp.node, cp.secretID = n, secret
 	cp.mu.Unlock()
 	if n.Status != structs.NodeReady {
-		return reply.HeartbeatTTL, nil
+		return bounded(reply.HeartbeatTTL), nil
 	}
 	return cp.Heartbeat(ctx, n.ID)
 }
