@@ -22,6 +22,8 @@ const (
 	memberFile = "cluster.region"  // the cluster's region
 	tokenFile  = "node_token.jwt"  // by which servers know the node
 	introFile  = "intro_token.jwt" // by which they let it in, written by the operator
+
+	volumesFile = "cluster.volumes" // the dynamic host volumes that servers have it make
 )
 
 // join begins to connect to the servers of a cluster, if there are any to join. A data
@@ -78,6 +80,7 @@ func (a *agent) connect() error {
 			return id.SecretID, nil
 		},
 		TokenFile:    filepath.Join(a.cfg.DataDir, tokenFile),
+		VolumeFile:   filepath.Join(a.cfg.DataDir, volumesFile),
 		Introduction: intro,
 		Handler:      a.asked.handler(),
 		Logger:       a.logger.Named("cluster"),

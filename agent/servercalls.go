@@ -39,6 +39,7 @@ func (a *agent) answerServers() {
 		Logger:   a.logger.Named("servers"),
 		Node:     clientAPI{a.node},
 		NodeID:   a.node.ID(),
+		Volumes:  a.cluster.Volumes(a.node),
 		Identity: a.cluster,
 		Logs:     a.logs,
 		Machine:  a.machine,

@@ -30,6 +30,9 @@ type Config struct {
 	// TokenFile is where the token is kept by which servers know the node (Nomad 1.11 and
 	// newer), readable by its owner only; empty: it is not kept.
 	TokenFile string
+	// VolumeFile is where the dynamic host volumes are kept that servers have the node make,
+	// readable by its owner only; empty: they are not kept.
+	VolumeFile string
 	// Introduction is a token that introduces a node that servers do not know; empty: they let
 	// it in without.
 	Introduction string
@@ -45,6 +48,7 @@ type ControlPlane struct {
 	logger  hclog.Logger
 	servers *servers
 	token   *token
+	volumes *keptVolumes
 
 	mu       sync.Mutex
 	node     *structs.Node // as it was registered last; nil: it was not
@@ -70,7 +74,11 @@ func Open(cfg Config) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, wake: wake.New(), pulled: newPulled()}
+	volumes, err := readVolumes(cfg.VolumeFile)
+	if err != nil {
+		return nil, err
+	}
+	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, volumes: volumes, wake: wake.New(), pulled: newPulled()}
 	cp.servers = connect(list, wire.Options{TLS: cfg.TLS, Handler: cfg.Handler, Logger: cfg.Logger}, cfg.Region)
 	return cp, nil
 }
@@ -136,21 +144,6 @@ func (cp *ControlPlane) asNode(secretID string) request {
 	}
 	return r
 }
-
-// VolumeRegistry: dynamic host volumes of servers are not there yet, so that a node has none.
-
-// NodeVolumes implements node.VolumeRegistry.
-func (cp *ControlPlane) NodeVolumes(context.Context, string) ([]structs.NodeVolume, error) {
-	return nil, nil
-}
-
-// VolumeMade implements node.VolumeRegistry.
-func (cp *ControlPlane) VolumeMade(context.Context, string, string, structs.MadeVolume) error {
-	return nil
-}
-
-// VolumeRemoved implements node.VolumeRegistry.
-func (cp *ControlPlane) VolumeRemoved(context.Context, string, string) error { return nil }
 
 // Allocation returns an allocation as far as the servers and the node have told of it, with
 // its tasks' states as they were reported last; nil: it is not known. Read-only.

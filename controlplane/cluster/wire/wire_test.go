@@ -276,8 +276,7 @@ func TestGarbageCostsTheConnection(t *testing.T) {
 		node, server := pair(t, echoing, nil)
 		conn, err := server.mux.OpenStream()
 		require.NoError(t, err)
-		_, err = conn.Write(sent)
-		require.NoError(t, err)
+		_, _ = conn.Write(sent) // the first byte may cost it
 		select {
 		case <-node.Done():
 		case <-time.After(time.Minute):
