@@ -2,10 +2,13 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/wasmnode/wasmnode/controlplane/cluster/clientrpc"
 	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
+	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
@@ -35,7 +38,7 @@ func (c *serverCalls) handler() *wire.Handler {
 
 // answerServers has what servers ask answered by the node.
 func (a *agent) answerServers() {
-	a.asked.answers.Store(clientrpc.New(clientrpc.Config{
+	cfg := clientrpc.Config{
 		Logger:   a.logger.Named("servers"),
 		Node:     clientAPI{a.node},
 		NodeID:   a.node.ID(),
@@ -45,5 +48,30 @@ func (a *agent) answerServers() {
 		Machine:  a.machine,
 		Journal:  journal,
 		Debug:    a.cfg.EnableDebug || a.cfg.Access.ACL,
-	}))
+	}
+	if a.cfg.Access.ACL {
+		cfg.MayExec = a.mayExec
+	}
+	a.asked.answers.Store(clientrpc.New(cfg))
+}
+
+// mayExec refuses commands in a task that is not isolated to who may only run some in those that
+// are. Servers leave that to the node; as Nomad's, one without acl.enabled leaves it.
+func (a *agent) mayExec(ctx context.Context, token, namespace string) error {
+	texts, everything, err := a.cluster.TokenRules(ctx, token)
+	if err != nil || everything {
+		return err
+	}
+	rules := make([]*access.Rules, 0, len(texts))
+	for _, text := range texts {
+		parsed, err := access.ParseRules(text)
+		if err != nil {
+			return fmt.Errorf("a policy of the servers is not understood: %w", err)
+		}
+		rules = append(rules, parsed)
+	}
+	if !access.RightsOf(access.Anyone, rules...).Namespace(namespace, "alloc-node-exec") {
+		return errdefs.New(errdefs.PermissionDenied, "%v: a command in a task that is not isolated needs alloc-node-exec", structs.ErrACLDenied)
+	}
+	return nil
 }

@@ -49,7 +49,7 @@ func (w *world) events(allocID string) (types []string) {
 	state, err := w.node.AllocationState(allocID)
 	require.NoError(w.t, err)
 	for _, e := range state.TaskStates["task"].Events {
-		types = append(types, string(e.Type))
+		types = append(types, e.Type)
 	}
 	return types
 }

@@ -193,7 +193,7 @@ type conn struct {
 
 // Send is that of the stream, but closes it when it takes too long.
 func (c *conn) Send(payload []byte) error {
-	tooSlow := time.AfterFunc(c.slowest, c.Stream.Close)
+	tooSlow := time.AfterFunc(c.slowest, c.Close)
 	defer tooSlow.Stop()
 	return c.Stream.Send(payload)
 }
