@@ -154,6 +154,10 @@ bench-once: build
 compat: toolchain ## run the stock nomad's commands, and job files, on a node and, with NOMAD_BIN, on Nomad
 	COMPAT_REFERENCE=1 $(GO) test -count 1 -v -timeout 20m ./internal/compattest
 
+.PHONY: cluster
+cluster: ## join a node to the real servers that NOMAD_BIN names, or NOMAD_BINS
+	$(GO) test -count 1 -v -timeout 20m ./internal/clustertest
+
 .PHONY: soak
 soak: build ## the long campaigns: fuzzing, reloads, restarts
 	@FUZZTIME=10m internal/tools/fuzz.sh

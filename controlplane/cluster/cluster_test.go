@@ -248,6 +248,12 @@ func (s *server) remove(id string) {
 	s.next()
 }
 
+func (s *server) called(method string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[method]
+}
+
 // lastReport is what was reported last of an allocation; nil: nothing.
 func (s *server) lastReport(id string) (last *wireState) {
 	s.mu.Lock()
@@ -344,7 +350,7 @@ func TestANodeThatWouldStopAScheduleIsNotRegistered(t *testing.T) {
 		_, err := cp.Register(t.Context(), n)
 		require.EqualError(t, err, want)
 	}
-	require.Zero(t, s.calls["Node.Register"])
+	require.Zero(t, s.called("Node.Register"))
 }
 
 func TestAllocationsAreToldAsTheyChange(t *testing.T) {
@@ -427,14 +433,17 @@ func TestWhatServersForgetIsStoppedAndThenGone(t *testing.T) {
 		take()
 	}
 	require.False(t, gone[runs], "it has not ended")
-	before := len(s.reports)
+	s.mu.Lock()
+	s.reports = nil
+	s.mu.Unlock()
 	require.NoError(t, cp.UpdateAllocations(t.Context(), nodeID, []*structs.AllocationState{
 		{ID: runs, ClientStatus: structs.ClientComplete}, {ID: kept, ClientStatus: structs.ClientComplete},
 	}))
 	for !gone[runs] || !gone[kept] {
 		take()
 	}
-	require.Len(t, s.reports, before, "servers are told nothing of what they do not know")
+	require.Nil(t, s.lastReport(runs), "servers are told nothing of what they do not know")
+	require.Nil(t, s.lastReport(kept))
 }
 
 func TestReports(t *testing.T) {
@@ -541,8 +550,11 @@ func TestAnotherServerTakesOver(t *testing.T) {
 	require.Equal(t, one.address, cp.Connected())
 	one.stop()
 	// The other one has heard of the node from the first.
+	one.mu.Lock()
+	known := one.node
+	one.mu.Unlock()
 	two.mu.Lock()
-	two.node = one.node
+	two.node = known
 	two.mu.Unlock()
 	_, err := cp.Heartbeat(t.Context(), nodeID)
 	require.NoError(t, err)
@@ -573,7 +585,9 @@ func TestCallsWaitForAServerAndEndWithTheirContext(t *testing.T) {
 
 func TestTheTokenThatServersGiveIsKept(t *testing.T) {
 	s := startServer(t)
+	s.mu.Lock()
 	s.token = "first"
+	s.mu.Unlock()
 	file := filepath.Join(t.TempDir(), "token")
 	cp := joinWith(t, Config{Servers: []string{s.address}, TokenFile: file})
 	registered(t, cp)
@@ -588,7 +602,7 @@ func TestTheTokenThatServersGiveIsKept(t *testing.T) {
 	s.fail["Node.Register"] = errors.New("node not found")
 	s.mu.Unlock()
 	registered(t, again)
-	require.Equal(t, 3, s.calls["Node.Register"])
+	require.Equal(t, 3, s.called("Node.Register"))
 }
 
 func TestServices(t *testing.T) {
@@ -614,7 +628,9 @@ func TestServices(t *testing.T) {
 	for range 2 { // one that is not there is left out
 		require.NoError(t, cp.DeregisterServices(t.Context(), nodeID, []string{service.ID}))
 	}
-	require.Empty(t, s.services)
+	found, err = cp.FindServices(t.Context(), "apps", "web")
+	require.NoError(t, err)
+	require.Empty(t, found)
 	require.Equal(t, "apps", cp.namespaceOf(service.ID))
 
 	// After a restart, what the allocations may have registered is known.

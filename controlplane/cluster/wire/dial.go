@@ -43,7 +43,7 @@ func Dial(ctx context.Context, address string, o Options) (*Session, error) {
 	}
 	s, err := greet(ctx, conn, o)
 	if err != nil {
-		conn.Close()
+		_ = conn.Close()
 		return nil, fmt.Errorf("%s: %w", address, err)
 	}
 	return s, nil

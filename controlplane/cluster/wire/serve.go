@@ -74,7 +74,7 @@ func (s *Session) accept() {
 
 // serve answers what comes on a stream.
 func (s *Session) serve(conn *yamux.Stream) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	_ = conn.SetReadDeadline(time.Now().Add(startTimeout))
 	var what [1]byte
 	if _, err := io.ReadFull(conn, what[:]); err != nil {

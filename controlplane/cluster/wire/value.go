@@ -21,9 +21,9 @@ const (
 	// maxDepth is how deep values are nested. A job's are some twenty deep, and its
 	// configuration of a driver at most as deep as its file.
 	maxDepth = 100
-	// maxValues is how many values there are in one, each of which costs memory that its
-	// bytes do not tell of.
-	maxValues = 1 << 20
+	// perValue is how many bytes of its bound each value within one has at least: a value costs
+	// memory that its own bytes do not tell of.
+	perValue = 16
 )
 
 // readValue reads the bytes of one value, of at most limit. It reads no further. What is
@@ -56,8 +56,8 @@ type valueReader struct {
 func (v *valueReader) read() error {
 	var stack []uint64
 	for seen := 1; ; seen++ {
-		if seen > maxValues {
-			return fmt.Errorf("%w: more than %d values in one", ErrGarbage, maxValues)
+		if seen > v.limit/perValue {
+			return fmt.Errorf("%w: more than %d values in one", ErrGarbage, v.limit/perValue)
 		}
 		within, err := v.one()
 		if err != nil {

@@ -196,7 +196,7 @@ func TestTheFirstBytesOfASession(t *testing.T) {
 	_, err = io.ReadFull(conn, got)
 	require.NoError(t, err)
 	require.Equal(t, want, hex.EncodeToString(got))
-	conn.Close()
+	require.NoError(t, conn.Close())
 	<-ended
 }
 
@@ -246,8 +246,8 @@ func TestTheBoundsOfAValue(t *testing.T) {
 	}{
 		{"as deep as may be", nested(maxDepth), true},
 		{"too deep", nested(maxDepth + 1), false},
-		{"as many as may be", list(maxValues - 1), true},
-		{"too many", list(maxValues), false},
+		{"as many as may be", list(MaxAsk/perValue - 1), true},
+		{"too many", list(MaxAsk / perValue), false},
 		{"as long as may be", text(MaxAsk - 5), true},
 		{"too long", text(MaxAsk - 4), false},
 	} {
@@ -276,7 +276,7 @@ func TestGarbageCostsTheConnection(t *testing.T) {
 		node, server := pair(t, echoing, nil)
 		conn, err := server.mux.OpenStream()
 		require.NoError(t, err)
-		_, _ = conn.Write(sent) // the first byte may cost it
+		_, _ = conn.Write(sent) // the other side may hang up meanwhile
 		select {
 		case <-node.Done():
 		case <-time.After(time.Minute):
