@@ -41,11 +41,11 @@ func (a *agent) join() error {
 	}
 	switch joins := len(a.cfg.Client.Servers) > 0; {
 	case !joins && region != "" && len(stored) > 0:
-		return fmt.Errorf("data_dir: %s has %d allocations of a cluster's region %q: name its servers in client.servers, or choose another with -data-dir", a.cfg.DataDir, len(stored), region)
-	case joins && region == "" && len(stored)+len(a.plane.Allocations()) > 0:
-		return fmt.Errorf("data_dir: %s has allocations that this agent has scheduled itself: stop and purge their jobs before it joins servers, or choose another with -data-dir", a.cfg.DataDir)
+		return fmt.Errorf("data_dir: %s has allocations (%d) of a cluster's region %q: name its servers in client.servers; or stop their jobs there and have the servers forget them (nomad system gc), or choose another with -data-dir", a.cfg.DataDir, len(stored), region)
+	case joins && region == "" && a.schedules() > 0:
+		return fmt.Errorf("data_dir: %s has allocations (%d) that this agent has scheduled itself and that have not ended: stop their jobs before it joins servers, or choose another with -data-dir", a.cfg.DataDir, a.schedules())
 	case joins && region != "" && region != a.cfg.Region && len(stored) > 0:
-		return fmt.Errorf("data_dir: %s has %d allocations of region %q, and region is %q: choose another with -data-dir", a.cfg.DataDir, len(stored), region, a.cfg.Region)
+		return fmt.Errorf("data_dir: %s has allocations (%d) of region %q, and region is %q: choose another with -data-dir", a.cfg.DataDir, len(stored), region, a.cfg.Region)
 	case !joins:
 		if region == "" {
 			return nil
@@ -56,6 +56,16 @@ func (a *agent) join() error {
 		return err
 	}
 	return a.connect()
+}
+
+// schedules is how many allocations the agent's own control plane has that have not ended.
+func (a *agent) schedules() (n int) {
+	for _, one := range a.plane.Allocations() {
+		if !one.ClientStatus.Terminal() {
+			n++
+		}
+	}
+	return n
 }
 
 // connect makes the servers the control plane.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"sync"
@@ -39,6 +40,8 @@ type Config struct {
 	// Handler answers what servers ask of the node; nil: nothing.
 	Handler *wire.Handler
 	Logger  hclog.Logger
+
+	patience time.Duration // with servers that answer at once; 0: answerTimeout
 }
 
 // ControlPlane is the servers, as the node sees them. Its methods may be called
@@ -79,7 +82,7 @@ func Open(cfg Config) (*ControlPlane, error) {
 		return nil, err
 	}
 	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, volumes: volumes, wake: wake.New(), pulled: newPulled()}
-	cp.servers = connect(list, wire.Options{TLS: cfg.TLS, Handler: cfg.Handler, Logger: cfg.Logger}, cfg.Region)
+	cp.servers = connect(list, wire.Options{TLS: cfg.TLS, Handler: cfg.Handler, Logger: cfg.Logger}, cfg.Region, cmp.Or(cfg.patience, answerTimeout))
 	return cp, nil
 }
 

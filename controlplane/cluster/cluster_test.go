@@ -570,6 +570,39 @@ func TestAnotherServerTakesOver(t *testing.T) {
 	require.Equal(t, three.address, cp.Connected())
 }
 
+func TestAServerThatSaysNothingIsLeft(t *testing.T) {
+	one, two := startServer(t), startServer(t)
+	cp := joinWith(t, Config{Servers: []string{one.address, two.address}, patience: time.Second})
+	require.Eventually(t, func() bool { return cp.Connected() == one.address }, time.Minute, time.Millisecond)
+	one.mu.Lock() // it answers nothing any more
+	defer one.mu.Unlock()
+	registered(t, cp)
+	require.Equal(t, two.address, cp.Connected())
+}
+
+func TestARefusedAllocationIsAskedForOnce(t *testing.T) {
+	s := startServer(t)
+	cp := join(t, s.address)
+	registered(t, cp)
+	s.change(allocID(1), func(a *wireAlloc) { a.TaskGroup = "other" })
+	news, err := cp.Allocations(t.Context(), nodeID, 0)
+	require.NoError(t, err)
+	require.Empty(t, news.Changed)
+	s.change(allocID(2), func(*wireAlloc) {})
+	news, err = cp.Allocations(t.Context(), nodeID, news.Index)
+	require.NoError(t, err)
+	require.Len(t, news.Changed, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	failed := 0
+	for _, r := range s.reports {
+		if r.ID == allocID(1) {
+			failed++
+		}
+	}
+	require.Equal(t, 1, failed)
+}
+
 func TestCallsWaitForAServerAndEndWithTheirContext(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

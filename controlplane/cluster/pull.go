@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,6 +12,10 @@ import (
 const (
 	// maxQuery is how long a server may leave the question open what has changed.
 	maxQuery = 5 * time.Minute
+	// lateQuery is how much later an answer may come: servers spread them, and are far.
+	lateQuery = time.Minute
+	// pause is the least time between two questions of which the first has told nothing.
+	pause = 50 * time.Millisecond
 	// perFetch is how many allocations are asked for at once, which bounds an answer.
 	perFetch = 64
 	// maxKnown is how many allocations a node takes from servers. Further ones are left where
@@ -24,6 +29,7 @@ type pulled struct {
 	server   uint64 // the servers' index of what was told
 	returned uint64 // the index that the node has; 0: it has none
 	known    map[string]*known
+	refused  map[string]uint64 // the AllocModifyIndex of those that cannot be run, by ID
 	// asked is closed once the servers were asked: before, they are told nothing.
 	asked chan struct{}
 }
@@ -34,13 +40,17 @@ type known struct {
 	// modified is its AllocModifyIndex with the servers; 0: not asked for yet.
 	modified uint64
 	reported *structs.AllocationState // nil: nothing yet
+	// told: reported is of this agent, which has its end before it hears that it is gone.
+	told bool
 	// vanished: the servers have forgotten it.
 	vanished bool
 	// identities are the tokens of its tasks' default identities, by task.
 	identities map[string]string
 }
 
-func newPulled() pulled { return pulled{known: map[string]*known{}, asked: make(chan struct{})} }
+func newPulled() pulled {
+	return pulled{known: map[string]*known{}, refused: map[string]uint64{}, asked: make(chan struct{})}
+}
 
 // know takes an allocation that the node has stored.
 func (p *pulled) know(k structs.KnownAllocation) {
@@ -67,6 +77,11 @@ func (cp *ControlPlane) Allocations(ctx context.Context, nodeID string, minIndex
 			news.Index, news.All = cp.pulled.returned, all
 			return news, nil
 		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 }
 
@@ -81,7 +96,7 @@ func (cp *ControlPlane) pull(ctx context.Context, nodeID string, all bool) (*str
 		Index  uint64
 	}
 	if err := cp.untilWoken(ctx, func(ctx context.Context) error {
-		return cp.servers.call(ctx, "Node.GetClientAllocs", struct {
+		return cp.servers.callFor(ctx, maxQuery+lateQuery, "Node.GetClientAllocs", struct {
 			query
 			NodeID, SecretID string
 		}{query{cp.asNode(secret), cp.pulled.server, maxQuery, cp.pulled.server > 0}, nodeID, secret}, &told)
@@ -95,7 +110,7 @@ func (cp *ControlPlane) pull(ctx context.Context, nodeID string, all bool) (*str
 		if err != nil {
 			return nil, err
 		}
-		news.Changed = append(fetched, cp.vanish(told.Allocs)...)
+		news.Changed = append(fetched, cp.vanish(told.Allocs, all)...)
 		if cp.pulled.server = max(told.Index, 1); cp.pulled.returned == 0 {
 			close(cp.pulled.asked)
 			cp.pulled.returned = 1
@@ -136,9 +151,11 @@ func (cp *ControlPlane) untilWoken(ctx context.Context, ask func(context.Context
 func (cp *ControlPlane) changed(told map[string]uint64, all bool) (ids []string) {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
-	room := maxKnown - len(cp.pulled.known)
+	maps.DeleteFunc(cp.pulled.refused, func(id string, _ uint64) bool { _, there := told[id]; return !there })
+	room := maxKnown - len(cp.pulled.known) - len(cp.pulled.refused)
 	for id, modified := range told {
 		switch k := cp.pulled.known[id]; {
+		case k == nil && cp.pulled.refused[id] == modified && modified > 0:
 		case k != nil && (all || modified > k.modified || k.vanished):
 			ids = append(ids, id)
 		case k == nil && room > 0:
@@ -172,6 +189,9 @@ func (cp *ControlPlane) fetch(ctx context.Context, secret, nodeID string, told m
 			}
 			a, err := allocOf(w, nodeID)
 			if err != nil {
+				cp.mu.Lock()
+				cp.pulled.refused[w.ID] = told[w.ID]
+				cp.mu.Unlock()
 				cp.refuse(ctx, nodeID, w, err)
 				continue
 			}
@@ -195,32 +215,37 @@ func (cp *ControlPlane) fetch(ctx context.Context, secret, nodeID string, told m
 	return list, nil
 }
 
-// vanish returns, to be stopped, what runs and the servers have forgotten.
-func (cp *ControlPlane) vanish(told map[string]uint64) (list []*structs.Allocation) {
+// vanish returns, to be stopped, what runs and the servers have forgotten; in a list of all
+// also what has ended, until that was told.
+func (cp *ControlPlane) vanish(told map[string]uint64, all bool) (list []*structs.Allocation) {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
 	for id, k := range cp.pulled.known {
-		if _, there := told[id]; there || k.vanished {
+		if _, there := told[id]; there || k.vanished && !all {
 			continue
 		}
-		k.vanished = true
-		if !k.ended() {
+		if !k.vanished {
 			stop := *k.alloc
 			stop.DesiredStatus, stop.DesiredDescription = structs.DesiredStop, "the servers have forgotten the allocation"
 			stop.AllocModifyIndex++
-			k.alloc = &stop
-			list = append(list, &stop)
+			k.alloc, k.vanished = &stop, true
+		}
+		if !k.gone() && (all || !k.ended()) {
+			list = append(list, k.alloc)
 		}
 	}
 	return list
 }
 
-// forget returns what the servers have forgotten and has ended here. It is in no list of all.
+// gone reports whether nothing of an allocation is left to be done here.
+func (k *known) gone() bool { return k.vanished && k.told && k.ended() }
+
+// forget returns what is gone. In a list of all it is left out.
 func (cp *ControlPlane) forget(all bool) (gone []string) {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
 	for id, k := range cp.pulled.known {
-		if k.vanished && k.ended() {
+		if k.gone() {
 			delete(cp.pulled.known, id)
 			if !all {
 				gone = append(gone, id)

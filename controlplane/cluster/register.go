@@ -35,6 +35,9 @@ func (cp *ControlPlane) Register(ctx context.Context, n *structs.Node) (ttl time
 		// The token is of a node that the servers have let go of.
 		err = cp.register(ctx, described, "", &reply)
 	}
+	if wire.Says(err, "Permission denied") {
+		err = fmt.Errorf("%w: the servers take only nodes that are introduced, or know another node of this ID: make a token with nomad node intro create, and put it into intro_token.jwt in data_dir", err)
+	}
 	if err != nil {
 		return 0, err
 	}

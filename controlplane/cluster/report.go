@@ -71,8 +71,8 @@ func (cp *ControlPlane) UpdateAllocations(ctx context.Context, nodeID string, st
 	cp.mu.Lock()
 	for _, s := range states {
 		if k := cp.pulled.known[s.ID]; k != nil {
-			k.reported = s
-			if k.vanished && k.ended() {
+			k.reported, k.told = s, true
+			if k.gone() {
 				cp.wake.Set()
 			}
 		}

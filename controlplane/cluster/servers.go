@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,8 @@ const (
 	// The bounds of the wait between two tries to connect. Each is jittered by half, so that
 	// the nodes of a cluster do not come back at once.
 	firstWait, lastWait = 250 * time.Millisecond, 30 * time.Second
-	// answerTimeout bounds calls that a server answers at once.
+	// answerTimeout bounds calls that a server answers at once. One that has not answered then
+	// is left for another.
 	answerTimeout = 30 * time.Second
 )
 
@@ -66,6 +68,7 @@ type servers struct {
 	ctx        context.Context
 	end        context.CancelFunc
 	running    sync.WaitGroup
+	patience   time.Duration
 
 	mu      sync.Mutex
 	learned []string
@@ -81,8 +84,8 @@ type session struct {
 }
 
 // connect keeps connecting until close.
-func connect(list []string, o wire.Options, region string) *servers {
-	s := &servers{configured: list, options: o, region: region, logger: o.Logger, changed: make(chan struct{})}
+func connect(list []string, o wire.Options, region string, patience time.Duration) *servers {
+	s := &servers{configured: list, options: o, region: region, logger: o.Logger, patience: patience, changed: make(chan struct{})}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.running.Go(s.keep)
 	return s
@@ -138,7 +141,7 @@ func (s *servers) keep() {
 
 // dial connects to a server and has it answer once.
 func (s *servers) dial(address string) (*session, error) {
-	ctx, cancel := context.WithTimeout(s.ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
 	defer cancel()
 	w, err := wire.Dial(ctx, address, s.options)
 	if err != nil {
@@ -212,22 +215,30 @@ func (s *servers) await(ctx context.Context, not *session) (*session, error) {
 	}
 }
 
-// call asks a server, and another one when that is lost or has no leader, until one answers
-// or ctx is done.
+// call asks a server, and another one when that is lost, says nothing or has no leader, until
+// one answers or ctx is done.
 func (s *servers) call(ctx context.Context, method string, args, reply any) error {
+	return s.callFor(ctx, s.patience, method, args, reply)
+}
+
+// callFor asks a server that may take so long to answer.
+func (s *servers) callFor(ctx context.Context, limit time.Duration, method string, args, reply any) error {
 	var failed *session
 	for {
 		session, err := s.await(ctx, failed)
 		if err != nil {
 			return err
 		}
-		err = session.Call(ctx, method, args, reply)
-		if !isAway(err) {
+		limited, cancel := context.WithTimeout(ctx, limit)
+		err = session.Call(limited, method, args, reply)
+		late := limited.Err() != nil
+		cancel()
+		if ctx.Err() != nil {
+			return cmp.Or(err, ctx.Err())
+		}
+		if !late && !isAway(err) {
 			session.useful.Store(true)
 			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
 		}
 		s.logger.Debug("a server does not answer", "server", session.address, "error", err)
 		failed = session

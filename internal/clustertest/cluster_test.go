@@ -242,4 +242,7 @@ func TestTheLeaderOfThreeServersIsKilled(t *testing.T) {
 	left[1].run(t, job("after", "batch", "exit 0"))
 	left[1].allocs(t, "after", "complete")
 	left[1].allocs(t, "svc", "running")
+	_, _, err = left[1].client.Jobs().Deregister("svc", false, nil)
+	require.NoError(t, err)
+	left[1].allocs(t, "svc", "complete")
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -94,7 +95,7 @@ func (p *process) start(t *testing.T) {
 	require.NoError(t, p.cmd.Start())
 }
 
-func (p *process) end(with syscall.Signal) {
+func (p *process) end(with os.Signal) {
 	if p.cmd != nil {
 		_ = p.cmd.Process.Signal(with)
 		_ = p.cmd.Wait()
@@ -217,5 +218,19 @@ client {
 plugin "raw_exec" { grant { process { commands = ["*"] } } }
 %s
 `, name, filepath.Join(dir, "data"), plugins, strings.Join(addresses, ", "), more), 0o600))
+	t.Cleanup(func() { endSupervisor(filepath.Join(dir, "data")) })
 	return newProcess(t, wasmnode(t), "agent", "-config", config)
+}
+
+// endSupervisor ends what owns a node's tasks and outlives its agent.
+func endSupervisor(data string) {
+	pid, err := os.ReadFile(filepath.Join(data, "supervisor", "lock"))
+	if err != nil {
+		return
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+	exe, gone := os.Readlink(fmt.Sprintf("/proc/%d/exe", n))
+	if err == nil && gone == nil && strings.HasPrefix(filepath.Base(exe), "wasmnode-clustertest-") {
+		_ = syscall.Kill(n, syscall.SIGKILL)
+	}
 }

@@ -17,6 +17,7 @@ declare -A counts=(
 	[FuzzRequest]=10000            # each goes through the whole API
 	[FuzzTheEstimateHolds]=200     # each starts a compiler
 	[FuzzWriterKeepsTheBytes]=3000 # each may write a thousand files
+	[FuzzArguments]=10000          # each is that of every request
 	[FuzzReadRecording]=10000      # each is read and written twice
 )
 
