@@ -20,9 +20,19 @@ import (
 // args are the arguments of a request, by Nomad's names.
 type args = map[string]any
 
-func TestRequestsAboutAllocationsAreAnswered(t *testing.T) {
+// TestWhatIsAskedOfTasksIsAnswered has one node run what all of it is about.
+func TestWhatIsAskedOfTasksIsAnswered(t *testing.T) {
 	w := newWorld(t)
-	id := w.run("web", nil)
+	t.Run("requests about allocations", w.requests)
+	t.Run("files are listed, read and followed", w.files)
+	t.Run("logs are read, and followed until the task ends", w.logs)
+	t.Run("commands and actions run in tasks", w.commands)
+	t.Run("what is refused, and how", w.refusals)
+	t.Run("the end of the connection ends what is followed", w.endOfConnection)
+}
+
+func (w *world) requests(t *testing.T) {
+	id := w.run("asked", nil)
 
 	var usage usageReply
 	require.NoError(t, w.server.Call(t.Context(), "Allocations.Stats", args{"AllocID": id}, &usage))
@@ -56,9 +66,8 @@ func (w *world) events(allocID string) (types []string) {
 	return types
 }
 
-func TestFilesAreListedReadAndFollowed(t *testing.T) {
-	w := newWorld(t)
-	id := w.run("web", args{"stdout_string": "hello\n"})
+func (w *world) files(t *testing.T) {
+	id := w.run("files", args{"stdout_string": "hello\n"})
 	dir, err := w.node.Directory(id)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir.Data(), "a"), []byte("0123456789"), 0o600))
@@ -117,9 +126,8 @@ func next(t *testing.T, st interface{ Receive() ([]byte, error) }, heartbeat boo
 	}
 }
 
-func TestLogsAreReadAndFollowedUntilTheTaskEnds(t *testing.T) {
-	w := newWorld(t)
-	id := w.run("web", args{"stdout_string": "hello\n", "stderr_string": "oops\n"})
+func (w *world) logs(t *testing.T) {
+	id := w.run("logs", args{"stdout_string": "hello\n", "stderr_string": "oops\n"})
 	ask := args{"AllocID": id, "Task": "task", "LogType": "stdout", "PlainText": true}
 	got, err := w.read("FileSystem.Logs", ask)
 	require.NoError(t, err)
@@ -139,10 +147,9 @@ func TestLogsAreReadAndFollowedUntilTheTaskEnds(t *testing.T) {
 	require.ErrorContains(t, err, "EOF", "the log of a task that has ended has no more")
 }
 
-func TestCommandsAndActionsRunInTasks(t *testing.T) {
-	w := newWorld(t)
-	id := w.run("web", args{"exec_command": args{"run_for": "1ms", "exit_code": 4, "stdout_string": "out", "stderr_string": "err"}})
-	for _, ask := range []args{{"Cmd": []string{"anything"}}, {"Action": "greet", "JobID": "web", "Cmd": nil}} {
+func (w *world) commands(t *testing.T) {
+	id := w.run("commands", args{"exec_command": args{"run_for": "1ms", "exit_code": 4, "stdout_string": "out", "stderr_string": "err"}})
+	for _, ask := range []args{{"Cmd": []string{"anything"}}, {"Action": "greet", "JobID": "commands", "Cmd": nil}} {
 		ask["AllocID"], ask["Task"] = id, "task"
 		got, err := w.read("Allocations.Exec", ask)
 		require.NoError(t, err)
@@ -156,7 +163,7 @@ func TestCommandsAndActionsRunInTasks(t *testing.T) {
 }
 
 func TestTheNodeTellsOfItself(t *testing.T) {
-	w := newWorld(t, func(c *Config) {
+	w := newNode(t, noDriver, func(c *Config) {
 		c.Machine = func() clientapi.Machine {
 			return clientapi.Machine{OS: "linux", Environment: map[string]string{"A": "b"}}
 		}
@@ -183,14 +190,14 @@ func TestTheNodeTellsOfItself(t *testing.T) {
 	profile := w.ask("Agent.Profile", args{"ReqType": "lookup", "Profile": "goroutine", "Debug": 1})
 	require.Contains(t, profile["Payload"], "goroutine profile:")
 	require.Equal(t, w.node.ID(), profile["AgentID"])
-	require.Contains(t, w.ask("Agent.Profile", args{"ReqType": "cmdline"})["Payload"], "clientrpc")
+	require.Contains(t, w.ask("Agent.Profile", args{"ReqType": "cmdline"})["Payload"], os.Args[0])
 	require.Contains(t, w.refused("Agent.Profile", args{"ReqType": "lookup", "Profile": "none"}), "RPC Error:: 404,")
 	require.Contains(t, w.refused("Agent.Profile", args{"ReqType": "none"}), "RPC Error:: 404,")
 	require.Contains(t, w.refused("Agent.Profile", args{"ReqType": "cpu", "Seconds": 601}), "RPC Error:: 400,a profile of 601 seconds: at most 600")
 }
 
 func TestTheAgentsLogIsFollowed(t *testing.T) {
-	w := newWorld(t)
+	w := newNode(t, noDriver)
 	for _, plain := range []bool{true, false} {
 		st, err := w.server.Open(t.Context(), "Agent.Monitor", args{"LogLevel": "warn", "PlainText": plain})
 		require.NoError(t, err)
@@ -224,7 +231,7 @@ func (i *identity) Renew()        { i.renews <- struct{}{} }
 
 func TestTheIdentityTellsItsClaimsAndNotItself(t *testing.T) {
 	i := &identity{renews: make(chan struct{}, 1)}
-	w := newWorld(t, func(c *Config) { c.Identity = i })
+	w := newNode(t, noDriver, func(c *Config) { c.Identity = i })
 	require.Contains(t, w.refused("NodeIdentity.Get", args{}), "node does not have a JWT identity token")
 	claims := base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"node:global","exp":1700000000}`))
 	i.token = "header." + claims + ".secret"
@@ -238,7 +245,7 @@ func TestTheIdentityTellsItsClaimsAndNotItself(t *testing.T) {
 }
 
 func TestVolumesAreMadeTakenUpAndRemoved(t *testing.T) {
-	w := newWorld(t)
+	w := newNode(t, noDriver)
 	made := w.ask("HostVolume.Create", args{"ID": "v1", "Name": "data", "PluginID": "mkdir", "NodeID": w.node.ID(), "Namespace": "default"})
 	path, _ := made["HostPath"].(string)
 	require.DirExists(t, path)

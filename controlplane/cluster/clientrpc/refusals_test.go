@@ -24,9 +24,14 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-func TestWhatIsRefusedAndHow(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Volumes, c.Logs, c.Debug = nil, nil, false })
-	id := w.run("web", nil)
+// refusals are those of a node that has less than others.
+func (w *world) refusals(t *testing.T) {
+	less := *w
+	cfg := w.answer.Config
+	cfg.Volumes, cfg.Logs, cfg.Debug = nil, nil, false
+	less.answer = newServer(cfg)
+	_, less.server = connect(t, less.answer)
+	id := w.run("refusing", nil)
 	dir, err := w.node.Directory(id)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir.Path(), "task", "secrets", "key"), []byte("hidden"), 0o600))
@@ -110,7 +115,7 @@ func TestWhatIsRefusedAndHow(t *testing.T) {
 		{"Agent.Monitor", args{}, "this agent's log cannot be followed"},
 		{"Agent.MonitorExport", args{"NodeID": "another"}, `Unknown node "another"`},
 	} {
-		got := w.refused(c.method, c.args)
+		got := less.refused(c.method, c.args)
 		require.Contains(t, got, c.text, "%s %v", c.method, c.args)
 		require.NotContains(t, got, "\n", "%s %v", c.method, c.args)
 	}
@@ -354,28 +359,29 @@ func TestAReaderThatDoesNotReadIsLetGoOf(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.serving) == 0 }, time.Minute, time.Millisecond)
 }
 
-func TestTheEndOfTheConnectionEndsWhatIsFollowed(t *testing.T) {
-	w := newWorld(t)
-	id := w.run("web", args{"stdout_string": "hello\n"})
+func (w *world) endOfConnection(t *testing.T) {
+	answer := newServer(w.answer.Config)
+	_, server := connect(t, answer)
+	id := w.run("following", args{"stdout_string": "hello\n"})
 	for range 8 {
 		for method, ask := range map[string]args{
 			"FileSystem.Logs":   {"AllocID": id, "Task": "task", "LogType": "stdout", "Follow": true, "PlainText": true},
 			"FileSystem.Stream": {"AllocID": id, "Path": "alloc/logs/task.stdout.0", "Follow": true, "PlainText": true},
 		} {
-			st, err := w.server.Open(t.Context(), method, ask)
+			st, err := server.Open(t.Context(), method, ask)
 			require.NoError(t, err)
 			part, err := st.Receive()
 			require.NoError(t, err)
 			require.Equal(t, "hello\n", string(part))
 		}
 	}
-	require.Len(t, w.answer.serving, 16)
-	w.server.Close()
-	require.Eventually(t, func() bool { return len(w.answer.serving) == 0 }, time.Minute, time.Millisecond)
+	require.Len(t, answer.serving, 16)
+	server.Close()
+	require.Eventually(t, func() bool { return len(answer.serving) == 0 }, time.Minute, time.Millisecond)
 }
 
 func TestALongLineOfTheLogIsWholeInPieces(t *testing.T) {
-	w := newWorld(t)
+	w := newNode(t, noDriver)
 	long := strings.Repeat("0123456789", 20_000)
 	st, err := w.server.Open(t.Context(), "Agent.Monitor", args{"PlainText": true})
 	require.NoError(t, err)

@@ -26,6 +26,7 @@ import (
 	"github.com/wasmnode/wasmnode/managers/volumes"
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
@@ -96,8 +97,17 @@ func (f files) LogPath(name, stream string) string {
 	return filepath.Join(f.dir.Logs(), name+"."+stream)
 }
 
-// newWorld starts a node, and connects a server to it. change is done to what is answered with.
+// newWorld starts a node that runs tasks, and connects a server to it. change is done to what is
+// answered with.
 func newWorld(t *testing.T, change ...func(*Config)) *world {
+	t.Helper()
+	w := newNode(t, plugintest.Dispense(t), change...)
+	w.node.UpdateDriver("mock_driver", &structs.DriverInfo{Detected: true, Healthy: true})
+	return w
+}
+
+// newNode is newWorld with other drivers, or none.
+func newNode(t *testing.T, drivers task.Dispense, change ...func(*Config)) *world {
 	t.Helper()
 	plane, err := standalone.Open(standalone.Options{})
 	require.NoError(t, err)
@@ -105,14 +115,13 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	w := &world{t: t, plane: plane, log: hclog.NewInterceptLogger(&hclog.LoggerOptions{Output: io.Discard})}
 	dir := t.TempDir()
 	w.node, err = node.New(node.Config{
-		Logger: w.log, ControlPlane: plane.ForNode(), State: state.NewMem(), Dispense: plugintest.Dispense(t),
+		Logger: w.log, ControlPlane: plane.ForNode(), State: state.NewMem(), Dispense: drivers,
 		DriversReady: func(context.Context) error { return nil }, AllocsDir: filepath.Join(dir, "alloc"),
 		Identity: structs.Node{Name: "here", Datacenter: "dc1", Region: "global", Meta: map[string]string{"rack": "r1"}},
 		Volumes:  volumes.New(volumes.Config{Dir: filepath.Join(dir, "volumes"), Logger: w.log}),
 	})
 	require.NoError(t, err)
 	plane.SetVolumeHost(w.node)
-	w.node.UpdateDriver("mock_driver", &structs.DriverInfo{Detected: true, Healthy: true})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended, ready := make(chan error, 1), make(chan struct{})
 	go func() { ended <- w.node.Run(ctx, func() { close(ready) }) }()
@@ -125,6 +134,11 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	w.answer = newServer(cfg)
 	_, w.server = connect(t, w.answer)
 	return w
+}
+
+// noDriver is what a node without drivers dispenses.
+func noDriver(name string) (task.Driver, error) {
+	return nil, errdefs.New(errdefs.NotFound, "there is no driver %q", name)
 }
 
 // connect connects a server to what answers.
