@@ -45,7 +45,7 @@ func render(t *testing.T, in template.Input, block *nomad.Template) (*template.O
 	t.Helper()
 	tmpl, err := template.New(block)
 	require.NoError(t, err)
-	return tmpl.Render(t.Context(), in)
+	return renderOnFakeClock(t, tmpl, in)
 }
 
 // renderAny renders what may not be a template at all.
@@ -55,7 +55,7 @@ func renderAny(t *testing.T, in template.Input, data string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := tmpl.Render(t.Context(), in)
+	out, err := renderOnFakeClock(t, tmpl, in)
 	return string(out.Content), err
 }
 

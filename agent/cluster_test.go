@@ -1,0 +1,142 @@
+package agent
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	nomad "github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/controlplane/standalone"
+	"github.com/wasmnode/wasmnode/internal/certtest"
+	"github.com/wasmnode/wasmnode/node/controlplanetest"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// nowhere is a server that there is not.
+var nowhere = []string{"127.0.0.1:1"}
+
+// stored is an agent of which only the files are open.
+func stored(t *testing.T) *agent {
+	t.Helper()
+	dir := t.TempDir()
+	a := &agent{cfg: config.Default(), logger: hclog.NewNullLogger()}
+	a.cfg.DataDir = dir
+	var err error
+	a.state, err = state.Open(filepath.Join(dir, "client.db"), state.Options{})
+	require.NoError(t, err)
+	a.closing("state", a.state.Close)
+	a.plane, err = standalone.Open(standalone.Options{Path: filepath.Join(dir, "server.db")})
+	require.NoError(t, err)
+	a.closing("control plane", a.plane.Close)
+	t.Cleanup(a.close)
+	return a
+}
+
+func TestADataDirectoryIsOfOneControlPlane(t *testing.T) {
+	a := stored(t)
+	_, err := a.plane.ForNode().Register(t.Context(), controlplanetest.Node())
+	require.NoError(t, err)
+	_, err = a.plane.RegisterJob(&structs.JobRegistration{Job: &nomad.Job{
+		ID: new("j"), Type: new("batch"),
+		TaskGroups: []*nomad.TaskGroup{{Name: new("g"), Tasks: []*nomad.Task{{Name: "t", Driver: "mock"}}}},
+	}})
+	require.NoError(t, err)
+	require.NoError(t, a.join(), "alone it goes on")
+	require.Nil(t, a.cluster)
+	a.cfg.Client.Servers = nowhere
+	require.ErrorContains(t, a.join(), "has allocations (1) that this agent has scheduled itself and that have not ended: stop their jobs")
+	require.NoFileExists(t, filepath.Join(a.cfg.DataDir, memberFile))
+	one := a.plane.Allocations()[0]
+	require.NoError(t, a.plane.ForNode().UpdateAllocations(t.Context(), one.NodeID, []*structs.AllocationState{{ID: one.ID, ClientStatus: structs.ClientComplete}}))
+	require.NoError(t, a.join())
+	require.NotNil(t, a.cluster)
+
+	back := stored(t)
+	require.NoError(t, os.WriteFile(filepath.Join(back.cfg.DataDir, memberFile), []byte("global\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(back.cfg.DataDir, tokenFile), []byte("token\n"), 0o600))
+	require.NoError(t, back.state.PutAllocation(one))
+	require.ErrorContains(t, back.join(), `has allocations (1) of a cluster's region "global": name its servers`)
+	back.cfg.Client.Servers, back.cfg.Region = nowhere, "other"
+	require.ErrorContains(t, back.join(), `has allocations (1) of region "global", and region is "other"`)
+	require.NoError(t, back.state.DeleteAllocation(one.ID))
+	back.cfg.Client.Servers = nil
+	require.NoError(t, back.join())
+	require.NoFileExists(t, filepath.Join(back.cfg.DataDir, memberFile))
+	require.NoFileExists(t, filepath.Join(back.cfg.DataDir, tokenFile))
+}
+
+func TestTheAPIOfAClientAnswersForItsAgent(t *testing.T) {
+	a := stored(t)
+	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	ask := func(path string) (int, string) {
+		r := httptest.NewRecorder()
+		a.ofClient(api).ServeHTTP(r, httptest.NewRequest(http.MethodGet, path, nil))
+		return r.Code, r.Body.String()
+	}
+	code, _ := ask("/v1/jobs")
+	require.Equal(t, http.StatusTeapot, code)
+	a.cfg.Client.Servers = nowhere
+	require.NoError(t, a.join())
+	for _, path := range []string{"/v1/agent/health", "/v1/metrics", "/v1/plugins", "/ui/"} {
+		code, _ := ask(path)
+		require.Equal(t, http.StatusTeapot, code, path)
+	}
+	for _, path := range []string{"/v1/jobs", "/v1/allocations", "/v1/node/x", "/v1/client/stats"} {
+		code, text := ask(path)
+		require.Equal(t, http.StatusNotImplemented, code, path)
+		require.Equal(t, "the node is a client of the servers of region \"global\" (127.0.0.1:1): ask them\n", text)
+	}
+}
+
+func TestOnlyServersOfTheAuthorityAreTaken(t *testing.T) {
+	ours, others := certtest.NewAuthority(t), certtest.NewAuthority(t)
+	for name, c := range map[string]struct {
+		signer *certtest.Authority
+		name   string
+		verify bool
+		fault  string
+	}{
+		"a server of the region":           {ours, "server.global.nomad", true, ""},
+		"one of another region":            {ours, "server.other.nomad", true, "not server.global.nomad"},
+		"any of the authority's":           {ours, "server.other.nomad", false, ""},
+		"another authority's":              {others, "server.global.nomad", true, "unknown authority"},
+		"another's, whatever it is called": {others, "server.global.nomad", false, "unknown authority"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cert, key := c.signer.Write(t, t.TempDir(), c.name)
+			pair, err := tls.LoadX509KeyPair(cert, key)
+			require.NoError(t, err)
+			near, far := net.Pipe()
+			var serving sync.WaitGroup
+			serving.Go(func() { _ = tls.Server(far, &tls.Config{Certificates: []tls.Certificate{pair}}).Handshake() })
+			secured, err := serverTLS(config.TLS{RPC: true, CAFile: ours.File(t), VerifyServerHostname: c.verify}, "global")
+			require.NoError(t, err)
+			err = tls.Client(near, secured).HandshakeContext(t.Context())
+			near.Close()
+			serving.Wait()
+			if c.fault == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.fault)
+			}
+		})
+	}
+	none, err := serverTLS(config.TLS{}, "global")
+	require.NoError(t, err)
+	require.Nil(t, none)
+	empty := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	_, err = serverTLS(config.TLS{RPC: true, CAFile: empty}, "global")
+	require.True(t, err != nil && strings.HasSuffix(err.Error(), "there is no certificate in it"))
+}
