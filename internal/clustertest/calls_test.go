@@ -1,8 +1,10 @@
 package clustertest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,6 +139,8 @@ func asked(t *testing.T, binary string) {
 			return strings.Contains(said, "hup\n"), said
 		})
 	})
+	t.Run("a terminal has its size", func(t *testing.T) { terminal(t, s, alloc) })
+	t.Run("a log is followed", func(t *testing.T) { followed(t, s, alloc) })
 	t.Run("garbage is collected", func(t *testing.T) {
 		options := &nomad.QueryOptions{AuthToken: boot.SecretID}
 		require.ErrorContains(t, s.client.Allocations().GC(&nomad.Allocation{ID: alloc}, options), "has not ended")
@@ -160,6 +164,45 @@ func asked(t *testing.T, binary string) {
 	})
 	if s.atLeast(t, "1.10.0") {
 		t.Run("a volume is made and removed", func(t *testing.T) { volume(t, s, node) })
+	}
+}
+
+// terminal runs a command in a terminal whose size is known.
+func terminal(t *testing.T, s *server, alloc string) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	info, _, err := s.client.Allocations().Info(alloc, nil)
+	require.NoError(t, err)
+	sizes := make(chan nomad.TerminalSize, 1)
+	sizes <- nomad.TerminalSize{Height: 33, Width: 101}
+	keyboard, typist := io.Pipe() // nobody types
+	defer typist.Close()
+	var said bytes.Buffer
+	code, err := s.client.Allocations().Exec(ctx, info, "t", true, []string{"stty", "size"}, keyboard, &said, &said, sizes, nil)
+	require.NoError(t, err)
+	require.Zero(t, code)
+	require.Contains(t, said.String(), "33 101")
+}
+
+// followed follows a task's log, which has what the task says from then on.
+func followed(t *testing.T, s *server, alloc string) {
+	end := make(chan struct{})
+	defer close(end)
+	info, _, err := s.client.Allocations().Info(alloc, nil)
+	require.NoError(t, err)
+	frames, errs := s.client.AllocFS().Logs(info, true, "t", "stdout", "end", 0, end, nil)
+	var said strings.Builder
+	for deadline := time.After(patience); !strings.Contains(said.String(), "hup\nhup\n"); {
+		require.NoError(t, s.client.Allocations().Signal(info, nil, "t", "SIGHUP"))
+		select {
+		case frame := <-frames:
+			said.Write(frame.Data)
+		case err := <-errs:
+			require.NoError(t, err)
+		case <-time.After(100 * time.Millisecond):
+		case <-deadline:
+			require.FailNow(t, "the log does not go on", said.String())
+		}
 	}
 }
 
