@@ -31,7 +31,7 @@ const (
 // forget them.
 func (a *agent) join() error {
 	member := filepath.Join(a.cfg.DataDir, memberFile)
-	region, err := contentOf(member)
+	region, err := cluster.Member(member)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (a *agent) join() error {
 		}
 		return errors.Join(os.Remove(member), removeIfThere(filepath.Join(a.cfg.DataDir, tokenFile)))
 	}
-	if err := os.WriteFile(member, []byte(a.cfg.Region+"\n"), 0o600); err != nil {
+	if err := cluster.SetMember(member, a.cfg.Region); err != nil {
 		return err
 	}
 	return a.connect()

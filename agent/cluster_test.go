@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/controlplane/cluster"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/internal/certtest"
 	"github.com/wasmnode/wasmnode/node/controlplanetest"
@@ -61,6 +62,9 @@ func TestADataDirectoryIsOfOneControlPlane(t *testing.T) {
 	require.NoError(t, a.plane.ForNode().UpdateAllocations(t.Context(), one.NodeID, []*structs.AllocationState{{ID: one.ID, ClientStatus: structs.ClientComplete}}))
 	require.NoError(t, a.join())
 	require.NotNil(t, a.cluster)
+	region, err := cluster.Member(filepath.Join(a.cfg.DataDir, memberFile))
+	require.NoError(t, err)
+	require.Equal(t, "global", region)
 
 	back := stored(t)
 	require.NoError(t, os.WriteFile(filepath.Join(back.cfg.DataDir, memberFile), []byte("global\n"), 0o600))
@@ -117,9 +121,19 @@ func TestOnlyServersOfTheAuthorityAreTaken(t *testing.T) {
 			cert, key := c.signer.Write(t, t.TempDir(), c.name)
 			pair, err := tls.LoadX509KeyPair(cert, key)
 			require.NoError(t, err)
-			near, far := net.Pipe()
+			l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
+			require.NoError(t, err)
+			defer l.Close()
 			var serving sync.WaitGroup
-			serving.Go(func() { _ = tls.Server(far, &tls.Config{Certificates: []tls.Certificate{pair}}).Handshake() })
+			serving.Go(func() {
+				conn, err := l.Accept()
+				if err == nil {
+					_ = conn.(*tls.Conn).Handshake()
+					conn.Close()
+				}
+			})
+			near, err := net.Dial("tcp", l.Addr().String())
+			require.NoError(t, err)
 			secured, err := serverTLS(config.TLS{RPC: true, CAFile: ours.File(t), VerifyServerHostname: c.verify}, "global")
 			require.NoError(t, err)
 			err = tls.Client(near, secured).HandshakeContext(t.Context())

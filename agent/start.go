@@ -43,6 +43,9 @@ func (a *agent) currentConditions() []structs.Condition {
 	if a.node.Structs().Status == structs.NodeInitializing {
 		all = append(all, structs.Condition{Name: "restoring", Text: "restoring allocations"})
 	}
+	if a.cluster != nil && a.cluster.Connected() == "" {
+		all = append(all, structs.Condition{Name: "servers", Text: "no server of the cluster answers: what runs goes on"})
+	}
 	if text := a.loadingText(); text != "" {
 		all = append(all, structs.Condition{Name: "plugins", Text: text})
 	}

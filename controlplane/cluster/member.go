@@ -1,0 +1,26 @@
+package cluster
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// Member is the region whose servers a data directory belongs to, as a file in it says; empty:
+// it belongs to none.
+func Member(file string) (region string, err error) {
+	content, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(content)), err
+}
+
+// SetMember makes a data directory one of a region, durably, before anything of it is in there.
+func SetMember(file, region string) error {
+	if was, err := Member(file); err == nil && was == region {
+		return nil
+	}
+	return replace(file, region+"\n")
+}
