@@ -38,9 +38,11 @@ type ExecConn interface {
 // Exec runs a command between the messages of a connection, and returns when nothing of it is
 // left: with its error, which the client was told. The connection is still to be closed.
 func Exec(ctx context.Context, conn ExecConn, spec *workload.ExecSpec, run func(context.Context) (*structs.ExitResult, error)) error {
+	closing := func() { _ = conn.Close() }
+	defer context.AfterFunc(ctx, closing)()
 	ctx, cancel := context.WithCancel(ctx)
-	stopClosing := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer cancel()
+	stopClosing := context.AfterFunc(ctx, closing) // also once the client has gone
 	input := workload.NewInput()
 	received := make(chan struct{})
 	go func() {
@@ -61,7 +63,7 @@ func Exec(ctx context.Context, conn ExecConn, spec *workload.ExecSpec, run func(
 	exit, err := run(ctx)
 	input.Close()
 	stopHeartbeats()
-	stopClosing() // the last messages are still to be sent
+	stopClosing() // a client that has said all is still to get the last messages
 	if err == nil {
 		_ = conn.Send(&nomad.ExecStreamingOutput{Exited: true, Result: &nomad.ExecStreamingExitResult{ExitCode: exit.ExitCode}})
 	}
