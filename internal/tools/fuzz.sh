@@ -18,6 +18,7 @@ declare -A counts=(
 	[FuzzTheEstimateHolds]=200     # each starts a compiler
 	[FuzzWriterKeepsTheBytes]=3000 # each may write a thousand files
 	[FuzzReadRecording]=10000      # each is read and written twice
+	[FuzzAllocation]=5000          # each reads a whole job
 )
 
 output=$(mktemp)
