@@ -129,7 +129,7 @@ func TestOnlyServersOfTheAuthorityAreTaken(t *testing.T) {
 				conn, err := l.Accept()
 				if err == nil {
 					_ = conn.(*tls.Conn).Handshake()
-					conn.Close()
+					_ = conn.Close()
 				}
 			})
 			near, err := net.Dial("tcp", l.Addr().String())
@@ -137,7 +137,7 @@ func TestOnlyServersOfTheAuthorityAreTaken(t *testing.T) {
 			secured, err := serverTLS(config.TLS{RPC: true, CAFile: ours.File(t), VerifyServerHostname: c.verify}, "global")
 			require.NoError(t, err)
 			err = tls.Client(near, secured).HandshakeContext(t.Context())
-			near.Close()
+			_ = near.Close()
 			serving.Wait()
 			if c.fault == "" {
 				require.NoError(t, err)

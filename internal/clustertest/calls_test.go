@@ -177,7 +177,7 @@ func terminal(t *testing.T, s *server, alloc string) {
 		sizes := make(chan nomad.TerminalSize, 1)
 		sizes <- nomad.TerminalSize{Height: 33, Width: 101}
 		keyboard, typist := io.Pipe() // nobody types
-		defer typist.Close()
+		defer func() { _ = typist.Close() }()
 		var said bytes.Buffer
 		code, err := s.client.Allocations().Exec(ctx, info, "t", true, []string{"stty", "size"}, keyboard, &said, &said, sizes, nil)
 		return err == nil && code == 0 && strings.Contains(said.String(), "33 101"), fmt.Sprint(err, code, said.String())

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-version"
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
@@ -129,6 +130,10 @@ func life(t *testing.T, binary string) {
 		EmbeddedTmpl: ref(`{{ with nomadVar "nomad/jobs/svc" }}{{ .k }}{{ end }} {{ range nomadService "web" }}{{ .Port }}{{ end }}`),
 		DestPath:     ref("local/out"), ChangeMode: ref("noop"),
 	}}
+	signs := !versionOf(t, binary).LessThan(version.Must(version.NewVersion("1.7.0")))
+	if signs {
+		svc.TaskGroups[0].Tasks[0].Identities = []*nomad.WorkloadIdentity{{Name: "vault", Audience: []string{"vault"}, File: true, TTL: time.Hour}}
+	}
 	t.Run("a service is healthy, found, and reads its variables", func(t *testing.T) {
 		_, _, err := s.client.Variables().Create(&nomad.Variable{Path: "nomad/jobs/svc", Items: nomad.VariableItems{"k": "secret"}}, nil)
 		require.NoError(t, err)
@@ -143,6 +148,11 @@ func life(t *testing.T, binary string) {
 			got, err := os.ReadFile(out)
 			return string(got) == fmt.Sprintf("secret %d", found[0].Port), fmt.Sprintf("%s %v", got, err)
 		})
+		if signs {
+			token, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(out)), "secrets", "nomad_vault.jwt"))
+			require.NoError(t, err)
+			require.Len(t, strings.Split(string(token), "."), 3)
+		}
 	})
 	t.Run("an agent that is killed comes back to what runs", func(t *testing.T) {
 		agent.end(syscall.SIGKILL)
