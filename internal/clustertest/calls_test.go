@@ -68,6 +68,11 @@ func asked(t *testing.T, binary string) {
 	node := s.ready(t, "ours")
 	s.run(t, talker())
 	alloc := s.allocs(t, "talker", "running")[0].ID
+	t.Cleanup(func() { // what runs would outlive the agent
+		_, _, err := s.client.Jobs().Deregister("talker", false, nil)
+		require.NoError(t, err)
+		s.allocs(t, "talker", "complete")
+	})
 	eventually(t, "the task's log", func() (bool, string) {
 		said, _ := s.cli(t, boot.SecretID, "", "alloc", "logs", alloc)
 		return said == "hello\n", said
