@@ -108,9 +108,13 @@ func (f *Fields) add(into any, name, doc string, kind *kindOf) *field {
 		f.list = append(f.list, x)
 		return x
 	}
-	x.need("a name that is none in HCL", isName(name))
+	if !isName(name) {
+		panic("config: \"" + name + "\" is no name in HCL")
+	}
 	for _, other := range f.list {
-		x.need("the name of another field", other.name != name)
+		if other.name == name {
+			panic("config: two fields are called " + name)
+		}
 	}
 	f.list = append(f.list, x)
 	x.own = append(x.own, kind.schema...)

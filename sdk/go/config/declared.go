@@ -45,7 +45,7 @@ func takeDeclared(v reflect.Value, declared map[place]bool) {
 		case field.Type.Kind() == reflect.Struct && field.Type != reflect.TypeFor[Value]():
 			takeDeclared(v.Field(i), declared)
 		case field.Name != "_":
-			panic("config: " + v.Type().String() + "." + field.Name + " is not declared: no configuration has it")
+			panic("config: " + v.Type().String() + "." + field.Name + " is not declared: declare it, or take it out of the struct")
 		}
 	}
 }

@@ -267,20 +267,20 @@ func TestADeclarationThatIsNoneIsFound(t *testing.T) {
 	type pair struct{ a, b string }
 	var elsewhere string
 	for want, declare := range map[string]func(*pair, *config.Fields){
-		"config: config_test.pair.b is not declared: no configuration has it": func(p *pair, f *config.Fields) { f.String(&p.a, "a", "") },
+		"config: config_test.pair.b is not declared: declare it, or take it out of the struct": func(p *pair, f *config.Fields) { f.String(&p.a, "a", "") },
 		"config: the field b is not read into the config_test.pair whose fields are declared, or another is read into the same": func(p *pair, f *config.Fields) {
 			f.String(&p.a, "a", "")
 			f.String(&p.b, "c", "")
 			f.String(&elsewhere, "b", "")
 		},
-		"config: the field a cannot have the name of another field":   func(p *pair, f *config.Fields) { f.String(&p.a, "a", ""); f.String(&p.b, "a", "") },
-		"config: the field 1a cannot have a name that is none in HCL": func(p *pair, f *config.Fields) { f.String(&p.a, "1a", "") },
-		"config: the field a cannot have Unique":                      func(p *pair, f *config.Fields) { f.String(&p.a, "a", "").Unique() },
-		"config: the field n cannot have NotEmpty":                    func(_ *pair, f *config.Fields) { f.Int(new(int64), "n", "").NotEmpty() },
-		"config: the field n cannot have OneOf":                       func(_ *pair, f *config.Fields) { f.Int(new(int64), "n", "").OneOf() },
-		"config: the field n cannot have Pattern":                     func(_ *pair, f *config.Fields) { f.Any(new(config.Value), "n", "").Pattern("a") },
-		"config: the field d cannot have AtLeast":                     func(_ *pair, f *config.Fields) { f.Duration(new(time.Duration), "d", "").AtLeast(1) },
-		"config: the field n cannot have AtMost":                      func(_ *pair, f *config.Fields) { f.Float(new(float64), "n", "").AtMost(math.NaN()) },
+		"config: two fields are called a":          func(p *pair, f *config.Fields) { f.String(&p.a, "a", ""); f.String(&p.b, "a", "") },
+		"config: \"1a\" is no name in HCL":         func(p *pair, f *config.Fields) { f.String(&p.a, "1a", "") },
+		"config: the field a cannot have Unique":   func(p *pair, f *config.Fields) { f.String(&p.a, "a", "").Unique() },
+		"config: the field n cannot have NotEmpty": func(_ *pair, f *config.Fields) { f.Int(new(int64), "n", "").NotEmpty() },
+		"config: the field n cannot have OneOf":    func(_ *pair, f *config.Fields) { f.Int(new(int64), "n", "").OneOf() },
+		"config: the field n cannot have Pattern":  func(_ *pair, f *config.Fields) { f.Any(new(config.Value), "n", "").Pattern("a") },
+		"config: the field d cannot have AtLeast":  func(_ *pair, f *config.Fields) { f.Duration(new(time.Duration), "d", "").AtLeast(1) },
+		"config: the field n cannot have AtMost":   func(_ *pair, f *config.Fields) { f.Float(new(float64), "n", "").AtMost(math.NaN()) },
 		"config: the field m cannot have Default": func(_ *pair, f *config.Fields) {
 			config.Blocks(f, new([]mount), "m", "", (*mount).fields).Default(nil)
 		},
