@@ -53,11 +53,25 @@ func NewRecoverableError(code Code, message string) *Error {
 func (e *Error) Error() string { return e.Message }
 
 // Is reports whether target is an [Error] with the same code, so that
-// errors.Is(err, abi.ErrTaskNotFound) asks for the code, never for the text.
+// errors.Is(err, abi.ErrPermissionDenied) asks for the code, never for the text.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code
 }
+
+// What an error of a capability, or of an operation, is asked for with errors.Is. Only the code is
+// compared: to answer with one of these tells nobody what went wrong, which [NewError] does.
+var (
+	ErrInvalidArgument    = NewError(InvalidArgument, "invalid argument")
+	ErrDeadlineExceeded   = NewError(DeadlineExceeded, "the time is over")
+	ErrNotFound           = NewError(NotFound, "not found")
+	ErrAlreadyExists      = NewError(AlreadyExists, "there already")
+	ErrPermissionDenied   = NewError(PermissionDenied, "not granted")
+	ErrResourceExhausted  = NewError(ResourceExhausted, "beyond a bound")
+	ErrFailedPrecondition = NewError(FailedPrecondition, "not in this state")
+	ErrUnimplemented      = NewError(Unimplemented, "not implemented")
+	ErrUnavailable        = NewError(Unavailable, "not available now")
+)
 
 // ErrTaskNotFound is what a driver answers for a task that it does not know.
 var ErrTaskNotFound = NewError(NotFound, "task not found for given id")

@@ -49,6 +49,9 @@ type Surroundings interface {
 	Nanotime() int64
 	// Asleep is told how long a guest wants to sleep, and returns how long it does.
 	Asleep(want time.Duration) time.Duration
+	// Named is told each path that a guest asks for by WASI, as the guest sees it, in the
+	// goroutine of its call.
+	Named(path string)
 	// Read gives random numbers.
 	io.Reader
 }

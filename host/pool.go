@@ -343,7 +343,7 @@ func (p *Plugin) moduleConfig(inst *instance, g generation) (wazero.ModuleConfig
 			}
 			root.StopOn(inst.guest.Done)
 			inst.files = append(inst.files, root)
-			files = files.(sysfs.FSConfig).WithSysFSMount(root, dir)
+			files = files.(sysfs.FSConfig).WithSysFSMount(told(root, dir, own), dir)
 		}
 		return nil
 	}
@@ -353,7 +353,7 @@ func (p *Plugin) moduleConfig(inst *instance, g generation) (wazero.ModuleConfig
 	rootfs.Join(inst.files...)
 	if p.seesTaskFiles() {
 		inst.task = newTaskFiles(inst.guest.Done)
-		files = inst.task.mount(files)
+		files = inst.task.mount(files, own)
 	}
 	return cfg.WithFSConfig(files), nil
 }

@@ -26,9 +26,9 @@ func newTaskFiles(done func() <-chan struct{}) taskFiles {
 }
 
 // mount makes them visible, after all that was granted.
-func (f taskFiles) mount(files wazero.FSConfig) wazero.FSConfig {
-	files = files.(sysfs.FSConfig).WithSysFSMount(f.task, abi.TaskDir)
-	return files.(sysfs.FSConfig).WithSysFSMount(f.alloc, abi.TaskAllocDir)
+func (f taskFiles) mount(files wazero.FSConfig, own Surroundings) wazero.FSConfig {
+	files = files.(sysfs.FSConfig).WithSysFSMount(told(f.task, abi.TaskDir, own), abi.TaskDir)
+	return files.(sysfs.FSConfig).WithSysFSMount(told(f.alloc, abi.TaskAllocDir, own), abi.TaskAllocDir)
 }
 
 // enter begins a call about a task; nil: about none.

@@ -22,9 +22,9 @@ const bytesFree = "unique.storage.bytesfree"
 // tasks can be placed at all.
 const fallbackMHz = 1000
 
-// NomadVersion is the attribute nomad.version, which constraints of job files compare: the Nomad
+// nomadVersion is the attribute nomad.version, which constraints of job files compare: the Nomad
 // whose client this node does as. What it is itself is wasmnode.version.
-const NomadVersion = "2.0.5"
+const nomadVersion = "2.0.5"
 
 // fingerprint finds out what the machine is and has. What cannot be found out is left
 // out, but for memory and disk, without which nothing can be placed.
@@ -33,7 +33,7 @@ func fingerprint(n *structs.Node, allocsDir string) error {
 		"cpu.arch":      runtime.GOARCH,
 		"cpu.numcores":  strconv.Itoa(runtime.NumCPU()),
 		"kernel.name":   runtime.GOOS,
-		"nomad.version": NomadVersion,
+		"nomad.version": nomadVersion,
 		"os.signals":    strings.Join(workload.Signals(), ","),
 		"unique.name":   n.Name,
 	}

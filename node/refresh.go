@@ -9,8 +9,8 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// FingerprintInterval is how often the machine is looked at again.
-const FingerprintInterval = time.Minute
+// fingerprintInterval is how often the machine is looked at again.
+const fingerprintInterval = time.Minute
 
 // diskStep is by what part of the disk the free room has to change before the control plane
 // is told: it changes with every log line.
@@ -18,7 +18,7 @@ const diskStep = 0.01
 
 // fingerprintLoop looks at the machine now and then.
 func (n *Node) fingerprintLoop(ctx context.Context) {
-	tick := time.NewTicker(FingerprintInterval)
+	tick := time.NewTicker(fingerprintInterval)
 	defer tick.Stop()
 	for {
 		select {

@@ -93,8 +93,13 @@ func render(p Plugin) (map[string][]byte, error) {
 		return nil, fmt.Errorf("there is no template for %q: take one of %s", p.Language, strings.Join(Languages(), ", "))
 	}
 	kind, schema, task := "driver", "task_schema", ` -task "$$(cat task.hcl)"`
+	row := "| `task_schema.json` | what the `config` block of a task may hold |\n"
 	if p.Device {
 		kind, schema, task = "device", "plugin_schema", ""
+		row = "| `plugin_schema.json` | what the plugin's configuration may hold |\n"
+	}
+	if p.Language == "go" { // its schema is made of a struct
+		row = ""
 	}
 	requires, sum, err := goModule()
 	if err != nil {
@@ -102,7 +107,7 @@ func render(p Plugin) (map[string][]byte, error) {
 	}
 	words := strings.NewReplacer(
 		"@NAME@", p.Name, "@VERSION@", p.Version, "@MAIN@", l.main, "@TEST@", l.test, "@NEEDS@", l.needs,
-		"@SCHEMA@", schema, "@TASK@", task, "@REQUIRE@", requires,
+		"@SCHEMA@", schema, "@SCHEMA_ROW@", row, "@TASK@", task, "@REQUIRE@", requires,
 	)
 	files := map[string][]byte{}
 	for _, folder := range []string{kind, p.Language, p.Language + "-" + kind} {
@@ -120,6 +125,7 @@ func render(p Plugin) (map[string][]byte, error) {
 	}
 	if p.Language == "go" {
 		files["go.sum"] = sum
+		delete(files, schema+".json")
 	}
 	return files, nil
 }

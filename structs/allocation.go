@@ -167,7 +167,7 @@ func (a *Allocation) Copy() *Allocation {
 	}
 	c := *a
 	c.Resources = a.Resources.Copy()
-	c.TaskStates = CopyTaskStates(a.TaskStates)
+	c.TaskStates = copyTaskStates(a.TaskStates)
 	c.DeploymentStatus = a.DeploymentStatus.Copy()
 	c.PreemptedAllocations = slices.Clone(a.PreemptedAllocations)
 	return &c
@@ -190,7 +190,7 @@ func (s *AllocationState) Copy() *AllocationState {
 		return nil
 	}
 	c := *s
-	c.TaskStates = CopyTaskStates(s.TaskStates)
+	c.TaskStates = copyTaskStates(s.TaskStates)
 	c.DeploymentStatus = s.DeploymentStatus.Copy()
 	return &c
 }
@@ -296,8 +296,8 @@ func (d *DeploymentStatus) Copy() *DeploymentStatus {
 	return &c
 }
 
-// CopyTaskStates returns a deep copy; nil stays nil.
-func CopyTaskStates(states map[string]*TaskState) map[string]*TaskState {
+// copyTaskStates returns a deep copy; nil stays nil.
+func copyTaskStates(states map[string]*TaskState) map[string]*TaskState {
 	c := maps.Clone(states)
 	for name, s := range c {
 		c[name] = s.Copy()

@@ -22,6 +22,8 @@ type Difference struct {
 	// Recorded and Now are both sides as a whole. Paths are where they differ, the first of them.
 	Recorded, Now json.RawMessage  `json:",omitempty"`
 	Paths         []PathDifference `json:",omitempty"`
+	// Files are those that the recorded call asked for by WASI, which are not in the recording.
+	Files []string `json:",omitempty"`
 }
 
 // PathDifference is a value that differs. A side that has none is nil.
@@ -86,7 +88,7 @@ func (o outcome) kind() string {
 
 // show is the outcome as JSON.
 func (o outcome) show() payload {
-	out, _ := json.Marshal(endLine{o.answer, lineOfError(o.err), o.fault, o.text}) // it can be encoded
+	out, _ := json.Marshal(endLine{Answer: o.answer, Error: lineOfError(o.err), Fault: o.fault, Text: o.text}) // it can be encoded
 	return out
 }
 

@@ -64,8 +64,10 @@ type LivePart struct {
 	Operation string `json:"Operation,omitempty"`
 	AllocID   string `json:"AllocID,omitempty"`
 	Task      string `json:"Task,omitempty"`
-	Uses      int    `json:"Uses"`            // of capabilities
-	Error     string `json:"Error,omitempty"` // empty: it was answered
+	Uses      int    `json:"Uses"` // of capabilities
+	// Files are those that it asked for by WASI, at most 32. What is in them is not recorded.
+	Files []string `json:"Files,omitempty"`
+	Error string   `json:"Error,omitempty"` // empty: it was answered
 	// Header is the first line of the recording, and Text the lines of the call.
 	Header string `json:"Header,omitempty"`
 	Text   string `json:"Text,omitempty"`
@@ -146,7 +148,8 @@ func (l *Live) admits(p *host.Plugin) bool {
 		return false
 	}
 	if l.header == nil {
-		l.header = &Recording{Plugin: p.Name(), Version: p.Version(), Digest: p.Digest()}
+		l.header = newRecording(p)
+		l.mask.names = l.header.Secrets // no call has ended yet
 	}
 	if l.header.Digest != p.Digest() {
 		l.finish(fmt.Sprintf("the plugin is another file now, of version %s", p.Version()))
@@ -221,7 +224,7 @@ func (c *liveCall) end(answer []byte, err error) {
 	case !complete:
 		l.left++
 	default:
-		c.part.Uses, c.part.Error, c.part.Text = len(rec.Uses), rec.outcome.forPeople(), text.String()
+		c.part.Uses, c.part.Files, c.part.Error, c.part.Text = len(rec.Uses), rec.Files, rec.outcome.forPeople(), text.String()
 		l.add(c.part)
 	}
 }

@@ -13,13 +13,15 @@ import (
 	"unicode/utf16"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 )
 
 // MaskRules say what a recording does not tell, for people.
 var MaskRules = []string{
 	"the values of environment variables, but for HOME, LANG, PATH, PWD, SHELL, TERM, TMPDIR, TZ, USER and those that begin with NOMAD_; NOMAD_TOKEN, NOMAD_TOKEN_ and NOMAD_META_ are masked",
 	"the values of HTTP headers that carry credentials: Authorization, Proxy-Authorization, Cookie, Set-Cookie and those named like a secret",
-	"the texts in a configuration, a config block, a driver's state and other bytes that are a JSON object, whose key is named like a secret",
+	"the texts in a configuration, a config block, a driver's state and other bytes that are a JSON object, whose key is named like a secret, or is one of a secret by the plugin's schemas (writeOnly)",
 	"private keys of TLS",
 	"each of these, where it has 6 bytes or more, from then on also wherever else it stands as it is or escaped as in JSON; not where it is encoded otherwise",
 }
@@ -44,6 +46,8 @@ type masker struct {
 	finders []*finder
 	secrets int
 	bytes   int // of them
+	// names are those that secrets have besides, sorted.
+	names []string
 	// over is that there was a secret beyond the bounds, which is not looked for: what is masked
 	// from then on may have it.
 	over bool
@@ -279,7 +283,7 @@ func (k *masker) object(b []byte) []byte {
 	if !isObject(b) {
 		return b
 	}
-	w := &keyWalk{decoder: json.NewDecoder(bytes.NewReader(b)), text: b}
+	w := &keyWalk{decoder: json.NewDecoder(bytes.NewReader(b)), text: b, names: k.names}
 	w.value(false)
 	var out []byte
 	done := 0
@@ -297,7 +301,13 @@ func (k *masker) object(b []byte) []byte {
 type keyWalk struct {
 	decoder *json.Decoder
 	text    []byte
+	names   []string // as of the masker
 	secrets []span
+}
+
+func (w *keyWalk) named(key string) bool {
+	_, declared := slices.BinarySearch(w.names, key)
+	return declared || likeSecret.MatchString(key)
 }
 
 // value goes through the value that comes next, and reports whether there was one.
@@ -312,7 +322,7 @@ func (w *keyWalk) value(secret bool) bool {
 		for w.decoder.More() {
 			name, _ := w.decoder.Token() // of valid JSON
 			text, _ := name.(string)
-			if !w.value(secret || likeSecret.MatchString(text)) {
+			if !w.value(secret || w.named(text)) {
 				return false
 			}
 		}
@@ -374,4 +384,37 @@ func decodeValue(b []byte) (value any, err error) {
 	decoder.UseNumber()
 	err = decoder.Decode(&value)
 	return value, err
+}
+
+// secretNames are the names that the schemas of a plugin say secrets have, sorted: of properties
+// that are writeOnly.
+func secretNames(d *wasmnodev1.DriverDescribeResponse) (names []string) {
+	for _, text := range []string{d.GetPluginConfigSchema(), d.GetTaskConfigSchema()} {
+		if schema, err := decodeValue([]byte(text)); err == nil {
+			names = writeOnly(schema, names)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// writeOnly adds the names of such properties in a schema, which a host has bounded.
+func writeOnly(schema any, names []string) []string {
+	switch s := schema.(type) {
+	case map[string]any:
+		properties, _ := s["properties"].(map[string]any)
+		for name, p := range properties {
+			if p, _ := p.(map[string]any); p["writeOnly"] == true {
+				names = append(names, name)
+			}
+		}
+		for _, part := range s {
+			names = writeOnly(part, names)
+		}
+	case []any:
+		for _, part := range s {
+			names = writeOnly(part, names)
+		}
+	}
+	return names
 }

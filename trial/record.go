@@ -25,13 +25,18 @@ type Recorder struct {
 func (t *Trial) NewRecorder(to io.Writer, before *Recording) (*Recorder, error) {
 	p := t.plugin
 	if before == nil {
-		before = &Recording{Plugin: p.Name(), Version: p.Version(), Digest: p.Digest()}
-		return &Recorder{to: to}, before.write(to)
+		before = newRecording(p)
+		return &Recorder{to: to, mask: masker{names: before.Secrets}}, before.write(to)
 	}
 	if before.Digest != p.Digest() {
 		return nil, fmt.Errorf("the recording is of another file: of %s %s", before.Plugin, before.Version)
 	}
-	return &Recorder{to: to}, nil
+	return &Recorder{to: to, mask: masker{names: before.Secrets}}, nil
+}
+
+// newRecording begins a recording of a plugin.
+func newRecording(p *host.Plugin) *Recording {
+	return &Recording{Plugin: p.Name(), Version: p.Version(), Digest: p.Digest(), Secrets: secretNames(p.Description())}
 }
 
 // errUnrepeatable is what a trial is told that was not opened to repeat anything.
@@ -52,6 +57,7 @@ func (t *Trial) Record(ctx context.Context, c Call, to *Recorder) (*Result, erro
 		return r, fmt.Errorf("the call is not recorded: it has more than %d uses of capabilities", maxRecordedUses)
 	}
 	rec := taken.recorded(&to.mask, r.Answer, r.Err)
+	r.Files = rec.Files
 	if to.mask.over {
 		return r, fmt.Errorf("the call is not recorded: %w", errOver)
 	}

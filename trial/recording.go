@@ -22,7 +22,9 @@ import (
 type Recording struct {
 	Plugin, Version string
 	Digest          string // of the file
-	Calls           []*RecordedCall
+	// Secrets are the names that the plugin's schemas say secrets have.
+	Secrets []string
+	Calls   []*RecordedCall
 }
 
 // RecordedCall is a call in an instance that has seen none before it.
@@ -35,6 +37,8 @@ type RecordedCall struct {
 	seed    [32]byte // of what it drew as random numbers
 	Uses    []*RecordedUse
 	outcome outcome
+	// Files are those that it asked for by WASI, at most 32. What is in them is not recorded.
+	Files []string
 }
 
 // RecordedUse is a use of a capability.
@@ -96,6 +100,7 @@ type headerLine struct {
 	Version string   `json:"version"`
 	Digest  string   `json:"digest"`
 	Masked  []string `json:"masked"`
+	Secrets []string `json:"secrets,omitempty"`
 }
 
 type callLine struct {
@@ -124,6 +129,7 @@ type endLine struct {
 	Error  *errorLine `json:"error,omitempty"`
 	Fault  string     `json:"fault,omitempty"`
 	Text   string     `json:"text,omitempty"`
+	Files  []string   `json:"files,omitempty"`
 }
 
 type errorLine struct {
@@ -250,7 +256,7 @@ func (p *recordingReader) header(l *headerLine) error {
 	if l.Format != recordingFormat {
 		return fmt.Errorf("the recording's format is %d, and this program reads %d", l.Format, recordingFormat)
 	}
-	p.out = &Recording{Plugin: l.Plugin, Version: l.Version, Digest: l.Digest}
+	p.out = &Recording{Plugin: l.Plugin, Version: l.Version, Digest: l.Digest, Secrets: l.Secrets}
 	return nil
 }
 
@@ -312,7 +318,7 @@ func (p *recordingReader) end(l *endLine) (err error) {
 	if o.err != nil && o.fault != "" || o.answer != nil && (o.err != nil || o.fault != "") {
 		return errors.New("a call ends in one way")
 	}
-	p.call.outcome = o
+	p.call.outcome, p.call.Files = o, l.Files
 	p.out.Calls = append(p.out.Calls, p.call)
 	p.call = nil
 	return nil
@@ -320,7 +326,7 @@ func (p *recordingReader) end(l *endLine) (err error) {
 
 // write writes the first line.
 func (r *Recording) write(to io.Writer) error {
-	return writeLine(to, recordLine{Recording: &headerLine{recordingFormat, r.Plugin, r.Version, r.Digest, MaskRules}})
+	return writeLine(to, recordLine{Recording: &headerLine{recordingFormat, r.Plugin, r.Version, r.Digest, MaskRules, r.Secrets}})
 }
 
 // write writes the lines of a call.
@@ -333,7 +339,7 @@ func (c *RecordedCall) write(to io.Writer) error {
 		}}))
 	}
 	o := c.outcome
-	return errors.Join(err, writeLine(to, recordLine{End: &endLine{o.answer, lineOfError(o.err), o.fault, o.text}}))
+	return errors.Join(err, writeLine(to, recordLine{End: &endLine{o.answer, lineOfError(o.err), o.fault, o.text, c.Files}}))
 }
 
 func writeLine(to io.Writer, l recordLine) error {

@@ -134,6 +134,34 @@ func TestAReplayTellsTheFirstDifference(t *testing.T) {
 	}
 }
 
+func TestFilesAreNotRecordedAndAreToldOf(t *testing.T) {
+	tried := repeatable(t)
+	require.NotContains(t, recordStart(t, tried, ""), `"files"`)
+	text := recordStart(t, tried, "reads")
+	require.Equal(t, []string{"/task/local/app.conf"}, read(t, text).Calls[0].Files)
+	require.NoError(t, replay(t, tried, text))
+	var d *trial.Difference
+	require.ErrorAs(t, replay(t, tried, strings.Replace(text, `"message":"here `, `"message":"as the file says `, 1)), &d)
+	require.Equal(t, []string{"/task/local/app.conf"}, d.Files)
+}
+
+func TestWhatTheSchemaSaysIsASecretIsMasked(t *testing.T) {
+	tried := repeatable(t)
+	require.NoError(t, tried.Configure(t.Context(), host.Grants{}, map[string]any{"pin": "swordfish"}))
+	var text bytes.Buffer
+	to, err := tried.NewRecorder(&text, nil)
+	require.NoError(t, err)
+	c, err := tried.Prepare(abi.OpDriverStartTask, []byte(`{}`), t.TempDir())
+	require.NoError(t, err)
+	r, err := tried.Record(t.Context(), c, to)
+	require.NoError(t, err)
+	require.Equal(t, `here swordfish`, r.Events[0].Message)
+	require.NotContains(t, text.String(), "swordfish")
+	require.Contains(t, text.String(), `"pin":"masked-ma"`)
+	require.Equal(t, []string{"pin"}, read(t, text.String()).Secrets)
+	require.NoError(t, replay(t, tried, text.String()))
+}
+
 func TestWhatARecordedCallWasAnsweredItIsAnsweredAgain(t *testing.T) {
 	tried := repeatable(t)
 	text := recordStart(t, tried, "")

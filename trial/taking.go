@@ -2,6 +2,7 @@ package trial
 
 import (
 	"crypto/rand"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -68,6 +69,9 @@ func (t *taking) recorded(k *masker, answer []byte, err error) *RecordedCall {
 		out.Uses = append(out.Uses, useOf(k, u.use, u.x, u.after))
 	}
 	out.outcome = outcomeOf(k, t.op, answer, err)
+	for _, name := range t.world.named() {
+		out.Files = append(out.Files, k.text(strings.ToValidUTF8(name, "�")))
+	}
 	if n := len(t.uses); n > 0 && t.uses[n-1].x.Over && out.outcome.interrupted() {
 		out.Uses[n-1].answer = answered{ended: true}
 	}

@@ -165,6 +165,8 @@ type Result struct {
 	// call had to make an instance.
 	Uses   []host.CapabilityUse
 	Events []*wasmnodev1.TaskEvent
+	// Files are those that a call which is recorded asked for by WASI, at most 32.
+	Files []string
 }
 
 // Call calls an operation. The context bounds it; without a deadline the host's bounds do.

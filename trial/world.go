@@ -3,6 +3,7 @@ package trial
 import (
 	"crypto/rand"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +22,11 @@ type world struct {
 	started time.Duration // of the plugin's other clock, when the call began
 	looks   int           // at a clock, since the time went on
 	random  *mathrand.ChaCha8
+	files   []string // that were named in the call, sorted, the first [maxFiles] of them
 }
+
+// maxFiles is how many files of a call are named.
+const maxFiles = 32
 
 var _ host.Surroundings = (*world)(nil)
 
@@ -42,7 +47,7 @@ func (w *world) begin(at time.Time, seed [32]byte, fresh, live bool) {
 		w.started += w.passed
 	}
 	w.inCall, w.live, w.began, w.passed, w.looks = true, live, at, 0, 0
-	w.random = mathrand.NewChaCha8(seed)
+	w.random, w.files = mathrand.NewChaCha8(seed), nil
 }
 
 func (w *world) end() {
@@ -118,4 +123,21 @@ func (w *world) Read(p []byte) (int, error) {
 		return rand.Read(p)
 	}
 	return w.random.Read(p)
+}
+
+// Named implements [host.Surroundings].
+func (w *world) Named(path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, known := slices.BinarySearch(w.files, path)
+	if w.inCall && !known && len(w.files) < maxFiles {
+		w.files = slices.Insert(w.files, at, path)
+	}
+}
+
+// named are the files of the call.
+func (w *world) named() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.files)
 }

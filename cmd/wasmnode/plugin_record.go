@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -35,8 +36,9 @@ func (*pluginRecordCommand) Help() string {
 
   A recording is a text of JSON lines, whose first says which secrets are masked in it:
   the values of environment variables, headers with credentials, keys, and what is named
-  like a secret in a configuration. Other secrets are not known as such. What a plugin
-  does by WASI with files is not recorded. Its random numbers follow from the recording.
+  like a secret in a configuration, or is one by the plugin's schema (writeOnly). Other
+  secrets are not known as such. What a plugin does by WASI with files is not recorded,
+  and it is told which files that were. Its random numbers follow from the recording.
   plugin call -record=FILE adds single calls.
 
   With -live the calls of a plugin of a node that runs are recorded, from now on, each once
@@ -74,6 +76,7 @@ With -live:
 type recordedCall struct {
 	Operation    string
 	Capabilities int
+	Files        []string `json:",omitempty"` // that it asked for by WASI
 	Error        *calledError
 }
 
@@ -122,7 +125,32 @@ func (c *pluginRecordCommand) Run(args []string) int {
 	}
 	c.table(rows)
 	c.ui.Output("\n" + *to + ": " + counted(len(calls), "call"))
+	var files []string
+	for _, r := range calls {
+		files = append(files, r.Files...)
+	}
+	c.notRecorded(files)
 	return 0
+}
+
+// mostFiles is how many files are named.
+const mostFiles = 8
+
+// notRecorded says which files the recorded calls have asked for, if any.
+func (c *pluginRecordCommand) notRecorded(files []string) {
+	if text := filesText(files); text != "" {
+		c.ui.Output("Not in it: what the calls did by WASI with " + text + ". A replay has the files that its -grant 'fs { … }' names, and an empty directory of the task.")
+	}
+}
+
+// filesText names files; empty: there are none.
+func filesText(files []string) string {
+	files = slices.Compact(slices.Sorted(slices.Values(files)))
+	more := ""
+	if n := len(files) - mostFiles; n > 0 {
+		files, more = files[:mostFiles], fmt.Sprintf(" and %d more", n)
+	}
+	return harmless(strings.Join(files, ", ")) + more
 }
 
 // given is the first of some options that is on the command line; empty: none is.
@@ -179,7 +207,7 @@ func recordPlugin(set *trialSet, file, to, task string, timeout time.Duration) (
 }
 
 func recordedCallOf(op string, r *trial.Result) recordedCall {
-	out := recordedCall{Operation: op}
+	out := recordedCall{Operation: op, Files: r.Files}
 	for _, u := range r.Uses {
 		if u.Module != abi.ModuleLog {
 			out.Capabilities++

@@ -27,8 +27,9 @@ type liveCall struct {
 	AllocID   string `json:",omitempty"`
 	Task      string `json:",omitempty"`
 	Uses      int
-	Error     string `json:",omitempty"`
-	LeftOut   int    `json:",omitempty"` // calls before it
+	Files     []string `json:",omitempty"` // that it asked for by WASI
+	Error     string   `json:",omitempty"`
+	LeftOut   int      `json:",omitempty"` // calls before it
 }
 
 // recordLive records until it is interrupted or a bound is reached, and returns the exit code.
@@ -68,7 +69,7 @@ func (r *liveRecording) take(line []byte) error {
 	if err := r.write(p); err != nil {
 		return err
 	}
-	call := liveCall{p.Operation, p.AllocID, p.Task, p.Uses, p.Error, p.LeftOut}
+	call := liveCall{p.Operation, p.AllocID, p.Task, p.Uses, p.Files, p.Error, p.LeftOut}
 	if *r.flags.json {
 		text, err := json.Marshal(call)
 		if err == nil {
@@ -76,7 +77,11 @@ func (r *liveRecording) take(line []byte) error {
 		}
 		return err
 	}
-	r.ui.Output(harmless(fmt.Sprintf("%s%s: %s, %s", p.Operation, taskText(r.flags, p.AllocID, p.Task), callOutcome(p.Error), counted(p.Uses, "capability use"))))
+	files := ""
+	if text := filesText(p.Files); text != "" {
+		files = "; not recorded: the files " + text
+	}
+	r.ui.Output(harmless(fmt.Sprintf("%s%s: %s, %s%s", p.Operation, taskText(r.flags, p.AllocID, p.Task), callOutcome(p.Error), counted(p.Uses, "capability use"), files)))
 	return nil
 }
 

@@ -145,6 +145,9 @@ func (c *pluginReplayCommand) difference(d *trial.Difference) {
 	if len(d.Paths) == 0 {
 		c.sides(d.Recorded, d.Now)
 	}
+	if text := filesText(d.Files); text != "" {
+		c.ui.Output("\nThe recorded call asked by WASI for " + text + ". What is in files is not recorded: here are those that -grant 'fs { … }' names, and an empty directory of the task.")
+	}
 }
 
 // mostShown is how much of a side is shown, in bytes.

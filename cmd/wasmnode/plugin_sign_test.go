@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/wasmnode/wasmnode/internal/enginetest"
+	"github.com/wasmnode/wasmnode/internal/pluginregistry"
 	"github.com/wasmnode/wasmnode/internal/pluginregistry/registrytest"
 	"github.com/wasmnode/wasmnode/internal/pluginsign"
 	"github.com/wasmnode/wasmnode/managers/catalog"
@@ -112,6 +114,32 @@ func TestASignatureIsMadeAndVerified(t *testing.T) {
 	assert.Equal(t, read(t, filepath.Join(w.dir, "mock.wasm")), read(t, filepath.Join(w.dir, "out.wasm")), "nothing was written")
 	assert.Contains(t, w.does(t, "plugin", "pull", "-plain-http", "-o", "out.wasm", plain), "Signed by = nobody\n")
 	assert.NoFileExists(t, filepath.Join(w.dir, "out.wasm.sig"), "that of the file before")
+}
+
+// TestDebiansRegistryKeepsSignatures installs by a key out of a registry that is none of ours, and
+// that asks who does.
+func TestDebiansRegistryKeepsSignatures(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	address := enginetest.Registry(t)
+	t.Setenv(pluginregistry.EnvUser, enginetest.User)
+	t.Setenv(pluginregistry.EnvPassword, enginetest.Password)
+	w, plugins := newWorkshop(t, "mock"), t.TempDir()
+	shown := w.keys(t, "mine", "theirs")
+	ref := "oci://" + address + "/drivers/mock:1"
+	digest := strings.TrimSpace(w.does(t, "plugin", "push", "-plain-http", "mock.wasm", ref))
+	install := func(key string) result {
+		return w.run(t, "", "plugin", "install", "-plain-http", "-key", key, "-plugin-dir", plugins, ref)
+	}
+	wants(t, install("mine.pub"), 1, `oci://.*: it is not signed; trusted: mine\.pub \(.*\)`)
+	w.does(t, "plugin", "sign", "-plain-http", "-key", "theirs.key", ref)
+	wants(t, install("mine.pub"), 1, `oci://.*: it is signed with the key [0-9a-f]{12}, which is not trusted; trusted: mine\.pub \(.*\)`)
+	entries, err := os.ReadDir(plugins)
+	require.NoError(t, err)
+	require.Empty(t, entries, "nothing of what was refused is there")
+	w.does(t, "plugin", "sign", "-plain-http", "-key", "mine.key", ref)
+	assert.Contains(t, w.does(t, "plugin", "install", "-plain-http", "-key", "mine.pub", "-plugin-dir", plugins, ref), "Signed by = "+shown[0]+"\n")
+	assert.Equal(t, digest+" is signed with "+shown[1]+"\n", w.does(t, "plugin", "verify", "-plain-http", "-key", "theirs.pub", ref), "the first signature stays")
+	require.Equal(t, read(t, filepath.Join(w.dir, "mock.wasm")), read(t, filepath.Join(plugins, "mock_driver.wasm")))
 }
 
 func TestAKeyWithAnEmptyPasswordIsWarnedOf(t *testing.T) {

@@ -368,7 +368,7 @@ func TestChecksRunConcurrently(t *testing.T) {
 }
 
 func TestTheExampleDriversSchemasCompile(t *testing.T) {
-	for _, file := range []string{"mock/plugin_schema.json", "mock/task_schema.json", "wasi/plugin_schema.json", "wasi/task_schema.json"} {
+	for _, file := range []string{"mock/plugin_schema.json", "mock/task_schema.json", "java/plugin_schema.json", "java/task_schema.json"} {
 		text, err := os.ReadFile("../../guest-examples/drivers/" + file)
 		require.NoError(t, err)
 		compile(t, string(text))

@@ -39,9 +39,6 @@ const (
 // refused with [ErrComponent].
 const LayerCore = "core"
 
-// PageBytes is the size of a page of memory.
-const PageBytes = 1 << 16
-
 const (
 	exportStart      = "_start"
 	exportInitialize = "_initialize"

@@ -6,9 +6,7 @@ package main
 import (
 	"cmp"
 	"context"
-	_ "embed"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/sdk/go/config"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
 	"github.com/wasmnode/wasmnode/sdk/go/process"
@@ -19,11 +17,28 @@ const version = "0.1.0"
 // defaultUser is the user of a task that sets none, as with Nomad.
 const defaultUser = "nobody"
 
-//go:embed plugin_schema.json
-var pluginSchema string
+// taskConfig is what a task's config block holds.
+type taskConfig struct {
+	command          string
+	args             []string
+	workDir          string
+	capAdd, capDrop  []string
+	pidMode, ipcMode string // there is but one of each
+}
 
-//go:embed task_schema.json
-var taskSchema string
+var tasks = config.For((*taskConfig).fields)
+
+func (c *taskConfig) fields(f *config.Fields) {
+	f.String(&c.command, "command", "The program to run, as the task sees it: an absolute path, a path in the task's directory, "+
+		"such as \"local/server\", or a name.").Required().NotEmpty()
+	f.Strings(&c.args, "args", "The arguments after the command.").Default([]string{})
+	f.String(&c.workDir, "work_dir", "The working directory, an absolute path. The task's directory by default.").Pattern("^/")
+	f.Strings(&c.capAdd, "cap_add", "Linux capabilities that the task has besides its user's, such as \"net_raw\". "+
+		"The operator grants each.").Default([]string{})
+	f.Strings(&c.capDrop, "cap_drop", "Linux capabilities that the task does not have; \"all\" is every one that is not added.").Default([]string{})
+	f.String(&c.pidMode, "pid_mode", "The task has processes of its own and sees no others.").OneOf("private").Default("private")
+	f.String(&c.ipcMode, "ipc_mode", "The task has shared memory and queues of its own.").OneOf("private").Default("private")
+}
 
 func init() { driver.Serve(exec{}) }
 
@@ -41,8 +56,7 @@ func (exec) Describe() *driver.Description {
 			Exec:                true,
 			FilesystemIsolation: driver.IsolationChroot,
 		},
-		PluginConfigSchema: pluginSchema,
-		TaskConfigSchema:   taskSchema,
+		TaskConfigSchema: tasks.Schema(),
 	}
 }
 
@@ -63,20 +77,20 @@ func (exec) Fingerprint(ctx context.Context) (*driver.Fingerprint, error) {
 }
 
 func (exec) StartTask(ctx context.Context, task *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error) {
-	c, err := config.Parse(task.DriverConfig)
+	c, err := tasks.Decode(task.DriverConfig)
 	if err != nil {
-		return nil, nil, abi.NewError(abi.InvalidArgument, "config: "+err.Error())
+		return nil, nil, err
 	}
 	id, err := process.Start(ctx, &process.Command{
-		Command:   c.Get("command").Text(),
-		Args:      c.Get("args").Texts(),
+		Command:   c.command,
+		Args:      c.args,
 		Env:       task.Env,
-		Dir:       c.Get("work_dir").Text(),
+		Dir:       c.workDir,
 		User:      cmp.Or(task.User, defaultUser),
 		Isolation: process.IsolationFull,
 
-		AddCapabilities:  c.Get("cap_add").Texts(),
-		DropCapabilities: c.Get("cap_drop").Texts(),
+		AddCapabilities:  c.capAdd,
+		DropCapabilities: c.capDrop,
 	})
 	if err != nil {
 		return nil, nil, err

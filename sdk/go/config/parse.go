@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/wasmnode/wasmnode/abi"
 )
 
 // MaxDepth is how deep lists and objects may lie in each other.
@@ -18,6 +20,9 @@ type SyntaxError struct {
 func (e *SyntaxError) Error() string {
 	return "json: byte " + strconv.Itoa(e.Offset) + ": " + e.Problem
 }
+
+// Unwrap makes it INVALID_ARGUMENT to the node.
+func (e *SyntaxError) Unwrap() error { return abi.NewError(abi.InvalidArgument, e.Error()) }
 
 // Parse reads one JSON value (RFC 8259) with nothing but white space around it. No
 // input at all is an empty object, because a plugin without a configuration gets

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ func main() {}
 
 type broken struct {
 	how   string
+	pin   string
 	stuck bool
 	seen  map[string]bool // tasks
 	asks  int
@@ -40,17 +42,17 @@ type state struct {
 func (b *broken) Describe() *driver.Description {
 	return &driver.Description{
 		Name: "broken", Version: "0.1.0", Capabilities: &driver.Capabilities{},
-		PluginConfigSchema: `{"type": "object", "properties": {"how": {"type": "string", "default": ""}}, "additionalProperties": false}`,
+		PluginConfigSchema: `{"type": "object", "properties": {"how": {"type": "string", "default": ""}, "pin": {"type": "string", "default": "", "writeOnly": true}}, "additionalProperties": false}`,
 		TaskConfigSchema:   `{"type": "object", "properties": {"message": {"type": "string", "default": "here"}}, "additionalProperties": false}`,
 	}
 }
 
 func (b *broken) Configure(_ context.Context, config []byte) error {
-	var c struct{ How string }
+	var c struct{ How, PIN string }
 	if err := json.Unmarshal(config, &c); err != nil {
 		return abi.NewError(abi.InvalidArgument, err.Error())
 	}
-	b.how = c.How
+	b.how, b.pin = c.How, c.PIN
 	return nil
 }
 
@@ -69,7 +71,11 @@ func (b *broken) StartTask(ctx context.Context, t *driver.TaskConfig) (*driver.T
 	began := time.Now()
 	time.Sleep(time.Millisecond)
 	s := state{Task: t.Id, Started: time.Now(), Token: rand.Text()}
-	message := "here " + t.Env["SECRET"]
+	message := "here " + t.Env["SECRET"] + b.pin
+	if b.how == "reads" {
+		text, _ := os.ReadFile(task.Dir(ctx) + "/local/app.conf")
+		message += string(text)
+	}
 	if b.how == "events" {
 		message = strings.Repeat("here ", 300)
 	}
