@@ -95,7 +95,7 @@ func Handler(cfg Config) http.Handler {
 func Handlers(cfg Config, forTasks *access.Bounds) (api, tasks http.Handler) {
 	requests := newRequestMetrics()
 	cfg.Metrics = prometheus.Gatherers{cfg.Metrics, requests.registry}
-	api = requests.observe(newHandler(cfg))
+	api = withPages(requests.observe(newHandler(cfg)), cfg)
 	cfg.Bounds = forTasks
 	h := newHandler(cfg)
 	h.policy.Tasks = true
