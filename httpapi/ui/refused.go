@@ -3,7 +3,10 @@ package ui
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
+
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // refusedBody is what the page of a refusal shows.
@@ -14,6 +17,9 @@ type refusedBody struct {
 	SignIn, Again bool
 	Path          string
 }
+
+// wantToken are the refusals that another token helps with.
+var wantToken = []string{structs.ErrACLDenied.Error(), structs.ErrACLTokenNotFound.Error(), structs.ErrACLTokenExpired.Error()}
 
 // refused is the page of what cannot be shown, with what to do about it.
 func refused(a *asker, err error) *view {
@@ -27,10 +33,12 @@ func refused(a *asker, err error) *view {
 	switch {
 	case r.status == http.StatusForbidden && strings.Contains(r.text, "other web pages"):
 		v.Title, body.Again = "Opened from another site", true
-	case r.status == http.StatusForbidden && strings.Contains(r.text, "name"):
+	case r.status == http.StatusForbidden && strings.Contains(r.text, " name"):
 		v.Title = "This is not a name of the node"
-	case r.status == http.StatusForbidden, r.status == http.StatusUnauthorized:
+	case slices.Contains(wantToken, r.text):
 		v.Title, body.SignIn = "A token is needed", true
+	case r.status == http.StatusForbidden:
+		v.Title = "Not for reading"
 	case r.status == http.StatusNotFound:
 		v.Title = "Not found"
 	case r.status == http.StatusTooManyRequests, r.status == http.StatusServiceUnavailable:
