@@ -12,11 +12,22 @@ const main = document.getElementById("content");
 const html = window.trustedTypes ? trustedTypes.createPolicy("page", {createHTML: (text) => text}) : {createHTML: (text) => text};
 
 const say = (text) => { document.getElementById("live").textContent = text; };
+const failed = (error) => { if (error.name !== "AbortError") say("The node does not answer"); };
 const later = (ms) => new Promise((done) => setTimeout(done, ms));
+
+// A page that is left is kept by the browser with all that it asks for, for a minute: six of
+// them take all the connections that it has for a host.
+let left = new AbortController();
+addEventListener("pagehide", () => left.abort());
+addEventListener("pageshow", () => {
+  if (!left.signal.aborted) return;
+  left = new AbortController();
+  refreshSoon();
+});
 
 function ask(url) {
   const token = sessionStorage.getItem(tokenKey);
-  return fetch(url, {headers: token ? {"X-Nomad-Token": token} : {}, cache: "no-store"});
+  return fetch(url, {headers: token ? {"X-Nomad-Token": token} : {}, cache: "no-store", signal: left.signal});
 }
 
 // morph makes an element equal to another, and leaves alone what is equal: what has the
@@ -50,8 +61,8 @@ async function refresh() {
     morph(document.querySelector("header nav"), page.querySelector("header nav"));
     document.title = page.title;
     return true;
-  } catch {
-    say("The node does not answer");
+  } catch (error) {
+    failed(error);
     return false;
   }
 }
@@ -94,8 +105,8 @@ async function watch() {
         say("");
       }
       await answer.body?.cancel().catch(() => {});
-    } catch {
-      say("The node does not answer");
+    } catch (error) {
+      failed(error);
     }
     await later(patience);
   }
