@@ -77,8 +77,10 @@ func TestAJobsPathNamesItsNamespace(t *testing.T) {
 		to := jobPath(c[0], c[1])
 		require.NotContains(t, strings.TrimPrefix(to, Prefix+"jobs/"), "/")
 	}
-	namespace, id := splitJob("a@b@n")
+	namespace, id := splitJob("a@b@n", "m")
 	require.Equal(t, [2]string{"n", "a@b"}, [2]string{namespace, id})
-	namespace, id = splitJob("web")
+	namespace, id = splitJob("web", "")
 	require.Equal(t, [2]string{"default", "web"}, [2]string{namespace, id})
+	namespace, _ = splitJob("web", "m")
+	require.Equal(t, "m", namespace)
 }

@@ -40,7 +40,7 @@ type unplaced struct {
 const mostShown = 10
 
 func (s *site) job(a *asker, rest string) (*view, error) {
-	namespace, id := splitJob(rest)
+	namespace, id := splitJob(rest, a.request.URL.Query().Get("namespace"))
 	q := values("namespace", namespace)
 	body := &jobBody{Problems: map[string]string{}}
 	if _, err := a.get(&body.Job, path("job", id), q); err != nil {

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -56,11 +57,11 @@ func (s *site) jobs(a *asker) (*view, error) {
 }
 
 // splitJob is a job's ID and namespace of what the path of its page ends in: the form of
-// Nomad's own page, ID@NAMESPACE.
-func splitJob(rest string) (namespace, id string) {
+// Nomad's own page, ID@NAMESPACE. Links of its command line may have the namespace beside it.
+func splitJob(rest, beside string) (namespace, id string) {
 	at := strings.LastIndexByte(rest, '@')
 	if at < 0 {
-		return "default", rest
+		return cmp.Or(beside, "default"), rest
 	}
 	return rest[at+1:], rest[:at]
 }
