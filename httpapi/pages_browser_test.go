@@ -17,10 +17,10 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
-	cdpage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/httpapi"
@@ -273,19 +273,29 @@ func (b *browser) signIn() {
 	}
 }
 
-// pictures makes those of docs/page.md.
+// pictures makes those of docs/page.md, of a node with ordinary jobs.
 func (b *browser) pictures(w *world) {
 	b.t.Helper()
-	for name, scheme := range map[string]string{"page": "light", "page-dark": "dark"} {
-		b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-			chromedp.Navigate(w.URL+"/ui/jobs/ticking@default"))
-		b.await(`document.getElementById("live").textContent === "Live"`)
+	for _, id := range []string{hostile, "ticking"} {
+		_, _, err := w.Client.Jobs().Deregister(id, true, nil)
+		require.NoError(b.t, err)
+	}
+	for _, id := range []string{"worker", "web"} {
+		job := mock(id, nil)
+		job.Type, job.TaskGroups[0].Count = new("service"), new(3)
+		job.Update = &nomad.UpdateStrategy{MaxParallel: new(1), MinHealthyTime: new(time.Second)}
+		w.run(b.t, job, "running")
+	}
+	b.do(chromedp.EmulateViewport(860, 640))
+	for _, p := range []struct{ name, scheme, path, shown string }{
+		{"page", "light", "/ui/", "3 of 3"}, {"page-job", "dark", "/ui/jobs/web@default", "Deployment completed successfully"},
+	} {
+		b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: p.scheme}}),
+			chromedp.Navigate(w.URL+p.path))
+		b.await(`document.getElementById("live").textContent === "Live" && document.querySelector("main").textContent.includes("` + p.shown + `")`)
 		var png []byte
-		b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
-			png, err = cdpage.CaptureScreenshot().WithFormat(cdpage.CaptureScreenshotFormatPng).Do(ctx)
-			return err
-		}))
-		require.Less(b.t, len(png), 75_000)
-		require.NoError(b.t, os.WriteFile(filepath.Join("..", "docs", name+".png"), png, 0o600))
+		b.do(chromedp.CaptureScreenshot(&png))
+		require.Less(b.t, len(png), 75_000, "both together have at most 150 kB")
+		require.NoError(b.t, os.WriteFile(filepath.Join("..", "docs", p.name+".png"), png, 0o600))
 	}
 }
