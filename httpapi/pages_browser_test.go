@@ -22,9 +22,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
-
-	"github.com/wasmnode/wasmnode/httpapi"
-	"github.com/wasmnode/wasmnode/structs"
 )
 
 var screenshots = flag.Bool("screenshots", false, "make the pictures of docs/page.md again")
@@ -250,24 +247,27 @@ func (b *browser) accessible() (names map[string][]string) {
 
 // signIn goes to a node that wants a token.
 func (b *browser) signIn() {
-	g := serveGuarded(b.t, func(c *httpapi.Config) { c.ACL = true })
+	d := divide(b.t)
 	b.t.Cleanup(func() { b.do(chromedp.Navigate("about:blank")) }) // the node waits for the end of its streams
-	b.do(chromedp.Navigate(g.URL + "/ui/jobs"))
+	jobs := `[...document.querySelectorAll("tbody tr")].map((row) => row.cells[1].textContent).sort().join()`
+	b.do(chromedp.Navigate(d.URL + "/ui/jobs"))
 	b.is(`document.getElementById("sign-in") && document.getElementById("sign-out").hidden`)
 	b.do(chromedp.SendKeys("#token", "11111111-2222-3333-4444-555555555555"+kb.Enter))
 	b.await(`document.querySelector("main").textContent.includes("ACL token not found")`)
 	b.is(`document.getElementById("sign-in") && document.getElementById("token").value === ""`)
-	b.do(chromedp.SendKeys("#token", g.token(b.t, structs.ACLClient, structs.ACLReadOnly)+kb.Enter))
-	b.await(`document.querySelector("tbody th").textContent === "mine" && !document.getElementById("sign-out").hidden`)
-	b.is(`document.cookie === "" && localStorage.length === 0 && document.activeElement.id === "content"`)
-	b.do(chromedp.Click("tbody th a"))
-	b.await(`location.pathname === "/ui/jobs/mine@default" && document.querySelector("h1").textContent === "mine"`)
+	b.do(chromedp.SendKeys("#token", d.reader+kb.Enter))
+	b.await(jobs + ` === "default,mine,theirs" && document.getElementById("live").textContent === "Live"`)
+	b.is(`document.cookie === "" && localStorage.length === 0 && document.activeElement.id === "content" && !document.getElementById("sign-out").hidden`)
+	b.do(chromedp.Navigate(d.URL + "/ui/jobs/mine@default"))
+	b.await(`document.querySelector("h1").textContent === "mine"`)
 	b.do(chromedp.Evaluate(`document.querySelector("details").open = true`, nil), chromedp.Click("a[data-api]"))
 	b.await(`JSON.parse(document.querySelector("main pre").textContent).ID === "mine"`)
-	b.do(chromedp.Navigate(g.URL + "/ui/jobs"))
-	b.await(`document.querySelector("tbody th").textContent === "mine" && !document.getElementById("sign-out").hidden`)
+	b.do(chromedp.Click("main p a"))
+	b.await(`document.querySelector("h1").textContent === "mine" && !document.querySelector("main pre")`)
 	b.do(chromedp.Click("#sign-out"))
 	b.await(`document.getElementById("sign-in") && document.getElementById("sign-out").hidden && sessionStorage.length === 0`)
+	b.do(chromedp.Navigate(d.URL+"/ui/jobs"), chromedp.SendKeys("#token", d.team+kb.Enter))
+	b.await(jobs + ` === "mine" && document.getElementById("live").textContent !== ""`)
 	for _, complaint := range b.complaints() {
 		require.Contains(b.t, complaint, "403", "what it was refused")
 	}

@@ -86,6 +86,13 @@ async function read(answer, each) {
   }
 }
 
+// pause ends early, and is true then, where somebody signs in.
+let wake = () => {};
+const pause = (ms) => new Promise((done) => {
+  wake = () => done(true);
+  setTimeout(done, ms, false);
+});
+
 // watch has the page refreshed with what changes. The index is above all that there are: what
 // was before is on the page.
 async function watch() {
@@ -101,10 +108,13 @@ async function watch() {
           rest = lines.pop();
           if (lines.some((line) => line.trim() && line.trim() !== "{}")) refreshSoon();
         });
-      } else {
-        say("");
+      } else { // a token may be good for the page, and not for all that happens
+        say(main.dataset.still ? "" : "Looked at every few seconds");
+        for (let n = 0; n < 15; n++) {
+          if (await pause(patience)) break;
+          refreshSoon();
+        }
       }
-      await answer.body?.cancel().catch(() => {});
     } catch (error) {
       failed(error);
     }
@@ -148,6 +158,7 @@ async function follow() {
 function start() {
   document.getElementById("sign-out").hidden = !sessionStorage.getItem(tokenKey);
   follow();
+  wake();
 }
 
 document.addEventListener("submit", async (event) => {
