@@ -339,6 +339,17 @@ func TestBrowsersAreLedToThePage(t *testing.T) {
 	require.Equal(t, "no such endpoint: /", r.body)
 }
 
+func TestANodeWithoutAPage(t *testing.T) {
+	g := serveGuarded(t, func(c *httpapi.Config) { c.NoPage = true })
+	for _, path := range []string{"/", "/ui", "/ui/", "/ui/jobs", "/ui/static/page.css"} {
+		r := g.asked(t, http.MethodGet, path, "Accept", "text/html")
+		require.Equal(t, http.StatusNotFound, r.status, path)
+		require.Equal(t, "no such endpoint: "+path, r.body)
+	}
+	require.Contains(t, g.asked(t, http.MethodGet, "/v1/agent/self").body, `"UI":{"Enabled":false,`)
+	require.Contains(t, serveGuarded(t, nil).asked(t, http.MethodGet, "/v1/agent/self").body, `"UI":{"Enabled":true,`)
+}
+
 func TestTheFilesOfThePage(t *testing.T) {
 	g := serveGuarded(t, func(c *httpapi.Config) { c.ACL = true })
 	for name, kind := range map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
