@@ -103,8 +103,8 @@ type nodeBody struct {
 	DriverNames      []string
 	Host             *nomad.HostStats
 	HostProblem      string
-	// Memory is what the agent's process has, in bytes; 0: it is not told.
-	Memory uint64
+	// AgentMemory and SupervisorMemory are what these processes have, in bytes; 0: it is not told.
+	AgentMemory, SupervisorMemory uint64
 }
 
 func (s *site) node(a *asker) (*view, error) {
@@ -123,8 +123,11 @@ func (s *site) node(a *asker) (*view, error) {
 	}
 	a.try(&metrics, path("metrics"), nil)
 	for _, g := range metrics.Gauges {
-		if g.Name == "process_resident_memory_bytes" {
-			body.Memory = uint64(g.Value)
+		switch g.Name {
+		case "process_resident_memory_bytes":
+			body.AgentMemory = uint64(g.Value)
+		case "wasmnode_supervisor_resident_memory_bytes":
+			body.SupervisorMemory = uint64(g.Value)
 		}
 	}
 	return &view{
