@@ -79,7 +79,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if name, is := strings.CutPrefix(r.URL.Path, Prefix+"static/"); is && serveStatic(w, r, name) {
 		return
 	}
-	v, err := s.page(a)
+	v, err := s.page(a) //nolint:contextcheck // the context is that of the request, which the asker has
 	if err != nil {
 		v = refused(a, err)
 	}
