@@ -160,6 +160,12 @@ func TestThePageInABrowser(t *testing.T) {
 		b.await(`!document.body.textContent.includes("appearing")`)
 		require.Empty(t, b.complaints())
 	})
+	t.Run("what a task uses is drawn", func(t *testing.T) {
+		b.t = t
+		b.do(chromedp.Navigate(w.URL + "/ui/allocations/" + ticking.ID))
+		b.await(`document.querySelectorAll("svg.spark polyline").length === 2 && document.querySelector("svg.spark").namespaceURI.endsWith("svg")`)
+		require.Empty(t, b.complaints())
+	})
 	t.Run("a log is followed", func(t *testing.T) {
 		b.t = t
 		b.do(chromedp.Navigate(w.URL + "/ui/allocations/" + ticking.ID + "/logs/task?type=stdout"))

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 )
@@ -28,6 +29,8 @@ type taskBody struct {
 	MemoryMax int                  // MiB
 	// Events are the newest first.
 	Events []*nomad.TaskEvent
+	// CPU and Memory are what it used before; nil: that is not known.
+	CPU, Memory *spark
 }
 
 // checkLine is the last result of a check.
@@ -64,6 +67,11 @@ func (s *site) allocation(a *asker, id string) (*view, error) {
 		t := taskBody{Name: name, State: body.TaskStates[name], Allowed: body.TaskResources[name], Used: usage[name]}
 		if t.Used != nil && (t.Used.MemoryStats == nil || t.Used.CpuStats == nil) {
 			t.Used = nil
+		}
+		if t.Used != nil {
+			before := s.seen.add(id+"/"+name, figure{time.Now(), t.Ticks(), t.MemoryMB()})
+			t.CPU = sparkOf(before, "MHz", func(f figure) int { return f.ticks })
+			t.Memory = sparkOf(before, "MiB", func(f figure) int { return f.memory })
 		}
 		if t.Allowed != nil && t.Allowed.MemoryMB != nil {
 			t.MemoryMax = *t.Allowed.MemoryMB

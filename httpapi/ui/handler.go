@@ -23,14 +23,17 @@ type Config struct {
 // Prefix is the path below which the pages are.
 const Prefix = "/ui/"
 
-// site answers requests for pages. It has no state of its own.
+// site answers requests for pages. It has no state of its own but what it has seen of figures.
 type site struct {
 	Config
 	templates pages
+	seen      history
 }
 
 // Handler returns the pages below [Prefix]. It is safe for concurrent use.
-func Handler(cfg Config) http.Handler { return &site{cfg, parsePages()} }
+func Handler(cfg Config) http.Handler {
+	return &site{Config: cfg, templates: parsePages(), seen: history{tasks: map[string][]figure{}}}
+}
 
 // view is a page before it is rendered.
 type view struct {

@@ -110,10 +110,12 @@ async function watch() {
         });
       } else { // a token may be good for the page, and not for all that happens
         say(main.dataset.still ? "" : "Looked at every few seconds");
-        for (let n = 0; n < 15; n++) {
-          if (await pause(patience)) break;
+        let signedIn = false;
+        for (let n = 0; n < 15 && !signedIn; n++) {
+          signedIn = await pause(patience);
           refreshSoon();
         }
+        if (signedIn) continue;
       }
     } catch (error) {
       failed(error);
