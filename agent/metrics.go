@@ -24,6 +24,7 @@ func (a *agent) newMetrics() prometheus.Gatherer {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		runtimeMetrics{},
+		a.supervisorMetrics(),
 		pluginMetrics{a.catalog.Status, a.host.Refusals},
 		allocationMetrics{a.plane},
 		clientMetrics{self, a.plane.Allocations, a.outcomes},

@@ -44,6 +44,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 		Conditions:   a.currentConditions,
 		Hosts:        a.cfg.Access.Hosts,
 		ACL:          a.cfg.Access.ACL,
+		NoPage:       !a.cfg.Access.Page,
 		Debug:        a.cfg.EnableDebug,
 		Reload:       a.askReload,
 		Logs:         a.logs,

@@ -111,7 +111,7 @@ func (h *handler) agentSelf(*http.Request, *query) (answer, error) {
 			"Version":    map[string]any{"Version": h.Agent.Version},
 			"ACL":        map[string]any{"Enabled": h.ACL},
 			// Nomad's command line prints links to a web page unless told not to.
-			"UI": map[string]any{"Enabled": false, "ShowCLIHints": false},
+			"UI": map[string]any{"Enabled": !h.NoPage, "ShowCLIHints": false},
 		},
 		Member: h.member(),
 		Stats: map[string]map[string]string{

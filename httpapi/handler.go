@@ -25,7 +25,7 @@ import (
 // maxBody bounds a request's body: 10 MiB, far above any job that a person wrote.
 const maxBody = 10 << 20
 
-// Config configures the API. All fields are required, but for Telemetry, Hosts, ACL,
+// Config configures the API. All fields are required, but for Telemetry, Hosts, ACL, NoPage,
 // Debug, Reload, Logs, Machine, Journal and Bounds.
 type Config struct {
 	Logger       hclog.Logger
@@ -42,6 +42,8 @@ type Config struct {
 	Hosts []string
 	// ACL has requests need tokens.
 	ACL bool
+	// NoPage leaves out the node's web page.
+	NoPage bool
 	// Debug shows what the agent itself is doing to whoever may read, where there are no ACLs.
 	Debug bool
 	// Reload has the agent read its configuration again; nil: it cannot.
@@ -95,7 +97,9 @@ func Handler(cfg Config) http.Handler {
 func Handlers(cfg Config, forTasks *access.Bounds) (api, tasks http.Handler) {
 	requests := newRequestMetrics()
 	cfg.Metrics = prometheus.Gatherers{cfg.Metrics, requests.registry}
-	api = requests.observe(newHandler(cfg))
+	if api = requests.observe(newHandler(cfg)); !cfg.NoPage {
+		api = withPages(api, cfg)
+	}
 	cfg.Bounds = forTasks
 	h := newHandler(cfg)
 	h.policy.Tasks = true

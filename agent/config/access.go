@@ -16,7 +16,9 @@ type Access struct {
 	// Insecure lets whoever reaches an address that is not loopback use the API.
 	Insecure bool `key:"insecure_api"`
 	// ACL has requests need tokens.
-	ACL    bool   `key:"acl.enabled"`
+	ACL bool `key:"acl.enabled"`
+	// Page serves the node's web page beside the API.
+	Page   bool   `key:"ui.enabled"`
 	TLS    TLS    `key:"tls"`
 	Limits Limits `key:"limits"`
 }
@@ -50,6 +52,10 @@ type aclBlock struct {
 	Enabled *bool `hcl:"enabled,optional"`
 }
 
+type uiBlock struct {
+	Enabled *bool `hcl:"enabled,optional"`
+}
+
 type tlsBlock struct {
 	HTTP              *bool   `hcl:"http,optional"`
 	RPC               *bool   `hcl:"rpc,optional"`
@@ -75,6 +81,9 @@ func (l *loader) access(f *file) {
 	set(&a.Insecure, f.InsecureAPI)
 	if f.ACL != nil {
 		set(&a.ACL, f.ACL.Enabled)
+	}
+	if f.UI != nil {
+		set(&a.Page, f.UI.Enabled)
 	}
 	if f.TLS != nil {
 		set(&a.TLS.HTTP, f.TLS.HTTP)

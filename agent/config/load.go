@@ -39,6 +39,7 @@ type file struct {
 	SocketGroup   *string            `hcl:"http_socket_group,optional"`
 	InsecureAPI   *bool              `hcl:"insecure_api,optional"`
 	ACL           *aclBlock          `hcl:"acl,block"`
+	UI            *uiBlock           `hcl:"ui,block"`
 	TLS           *tlsBlock          `hcl:"tls,block"`
 	Limits        *limitsBlock       `hcl:"limits,block"`
 	Ports         *portsBlock        `hcl:"ports,block"`

@@ -73,7 +73,6 @@ var nomadKeys = []NomadKey{
 	{Key: "rpc", Why: onlyHTTP},
 	{Key: "sentinel", Refused: true, Why: "no policy would be enforced: that is part of Nomad Enterprise"},
 	{Key: "syslog_facility", Why: toStderr},
-	{Key: "ui", Why: "there is no user interface in a browser"},
 	{Key: "vault", Why: noVault},
 
 	{Key: "acl.policy_ttl", Why: ownTokens},
@@ -217,6 +216,12 @@ var nomadKeys = []NomadKey{
 	{Key: "tls.rpc_upgrade_mode", As: []string{"false"}, Why: onlyHTTP},
 	{Key: "tls.tls_cipher_suites", Why: "those of Go's that are safe are used"},
 	{Key: "tls.tls_min_version", As: []string{"tls12"}, Why: "TLS 1.2 is the least"},
+
+	{Key: "ui.consul", Why: noConsul},
+	{Key: "ui.content_security_policy", Why: "the page loads and runs nothing but its own files"},
+	{Key: "ui.label", Why: "the page names the node"},
+	{Key: "ui.show_cli_hints", As: []string{"false"}, Why: "commands print no links: ui does"},
+	{Key: "ui.vault", Why: noVault},
 }
 
 // NomadKeys returns what is known of Nomad's agent configuration and has no part here.

@@ -69,6 +69,7 @@ func (r registry) words(m meta) {
 	r["monitor export"] = &monitorExportCommand{m}
 	r["status"] = &statusCommand{m}
 	r["supervisor"] = &supervisorCommand{m}
+	r["ui"] = &uiCommand{m}
 	r["version"] = &versionCommand{m}
 }
 

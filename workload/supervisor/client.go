@@ -47,6 +47,7 @@ type Client struct {
 	launching chan struct{} // of capacity 1: holds a token while a call launches
 	mu        sync.Mutex
 	accepted  bool // the supervisor that answers has our protocol version
+	pid       int  // of the one that was accepted last
 }
 
 var _ workload.Runtime = (*Client)(nil)
@@ -77,6 +78,14 @@ func (c *Client) Answers(ctx context.Context) bool {
 		return true
 	}
 	return !errors.Is(c.awaitReturn(ctx), errNobody)
+}
+
+// PID is the process of the supervisor that this client used last, which may have ended; 0: it
+// has used none.
+func (c *Client) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pid
 }
 
 // CheckIsolation implements [workload.Runtime].
@@ -308,7 +317,7 @@ func (c *Client) handshake(ctx context.Context) error {
 	}
 	hello = c.renew(ctx, hello)
 	c.mu.Lock()
-	c.accepted = true
+	c.accepted, c.pid = true, hello.PID
 	c.mu.Unlock()
 	c.Logger.Info("workloads belong to the supervisor", "pid", hello.PID, "version", hello.Version)
 	return nil
