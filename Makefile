@@ -2,8 +2,9 @@
 
 GO       ?= go
 BIN      := $(CURDIR)/bin
-VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS  := -s -w -X github.com/wasmnode/wasmnode/agent.Version=$(VERSION)
+VERSION  ?= $(shell internal/tools/version.sh)
+COMMIT   ?= $(shell git describe --always --abbrev=40 --exclude '*' --dirty 2>/dev/null)
+LDFLAGS  := -s -w -X github.com/wasmnode/wasmnode/agent.Version=$(VERSION) -X github.com/wasmnode/wasmnode/agent.Commit=$(COMMIT)
 TOOL     := $(CURDIR)/internal/tools/build.sh
 BUF      = $$($(TOOL) buf github.com/bufbuild/buf/cmd/buf)
 LINT     = $$($(TOOL) golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
@@ -44,7 +45,7 @@ build: binary guests ## bin/wasmnode, bin/plugins and bin/programs
 
 .PHONY: binary
 binary:
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/wasmnode ./cmd/wasmnode
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BIN)/wasmnode ./cmd/wasmnode
 
 .PHONY: guests
 guests: toolchain

@@ -36,9 +36,6 @@ import (
 	"github.com/wasmnode/wasmnode/workload/process"
 )
 
-// Version is the version of this build; the linker sets it.
-var Version = "0.1.0-dev"
-
 // Options are those of the command line, which override the configuration files.
 type Options struct {
 	// Dev: everything is temporary, and WASI programs may come from the working
