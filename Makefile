@@ -5,6 +5,9 @@ BIN      := $(CURDIR)/bin
 VERSION  ?= $(shell internal/tools/version.sh)
 COMMIT   ?= $(shell git describe --always --abbrev=40 --exclude '*' --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X github.com/wasmnode/wasmnode/agent.Version=$(VERSION) -X github.com/wasmnode/wasmnode/agent.Commit=$(COMMIT)
+EPOCH    ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+DIST     := $(CURDIR)/.cache/tools/dist
+RELEASE  := -root $(CURDIR) -version '$(VERSION)' -commit '$(COMMIT)' -epoch $(EPOCH)
 TOOL     := $(CURDIR)/internal/tools/build.sh
 BUF      = $$($(TOOL) buf github.com/bufbuild/buf/cmd/buf)
 LINT     = $$($(TOOL) golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
@@ -46,6 +49,20 @@ build: binary guests ## bin/wasmnode, bin/plugins and bin/programs
 .PHONY: binary
 binary:
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BIN)/wasmnode ./cmd/wasmnode
+
+# A module of its own: what makes packages does not belong among the node's dependencies.
+.PHONY: dist-tool
+dist-tool:
+	@cd internal/dist && GOWORK=off $(GO) build -o $(DIST) .
+
+.PHONY: dist
+dist: dist-tool ## make archives, packages, images, licences and checksums in dist/, for amd64 and arm64; KEY=FILE signs them
+	$(DIST) $(RELEASE) -out $(CURDIR)/dist $(if $(KEY),-key '$(KEY)')
+
+PREFIX ?= /usr/local
+.PHONY: install
+install: dist-tool ## install the node below PREFIX, and its configuration in /etc; with DESTDIR, all below that
+	$(DIST) $(RELEASE) -install '$(or $(DESTDIR),/)' -prefix '$(PREFIX)'
 
 .PHONY: guests
 guests: toolchain
