@@ -6,6 +6,7 @@ require (
 	github.com/google/go-containerregistry v0.20.6
 	github.com/goreleaser/nfpm/v2 v2.43.0
 	github.com/spdx/tools-golang v0.5.5
+	github.com/stretchr/testify v1.12.1
 	github.com/wasmnode/wasmnode v0.0.0-00010101000000-000000000000
 )
 
@@ -52,6 +53,7 @@ require (
 	github.com/vbatts/tar-split v0.12.1 // indirect
 	github.com/xanzy/ssh-agent v0.3.3 // indirect
 	gitlab.com/digitalxero/go-conventional-commit v1.0.7 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/exp v0.0.0-20240719175910-8a7402abbf56 // indirect
 	golang.org/x/net v0.59.0 // indirect

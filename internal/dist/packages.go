@@ -63,12 +63,17 @@ func addScripts(info *nfpm.Info, r release, format, work string) error {
 			continue
 		}
 		*to = filepath.Join(work, name)
-		text := strings.NewReplacer("@CLIENT_SCHEMA@", strconv.Itoa(r.ClientSchema), "@SERVER_SCHEMA@", strconv.Itoa(r.ServerSchema), "@VERSION@", r.Version).Replace(string(packaged(name)))
-		if err := os.WriteFile(*to, []byte(text), 0o755); err != nil {
+		if err := os.WriteFile(*to, []byte(filled(name, r)), 0o755); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// filled is a script that knows what its package reads.
+func filled(name string, r release) string {
+	return strings.NewReplacer("@CLIENT_SCHEMA@", strconv.Itoa(r.ClientSchema), "@SERVER_SCHEMA@", strconv.Itoa(r.ServerSchema),
+		"@VERSION@", r.Version).Replace(string(packaged(name)))
 }
 
 // writePackage writes a package under the name that its kind has.
