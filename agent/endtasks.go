@@ -38,6 +38,9 @@ func EndTasks(ctx context.Context, o Options) (allocations int, err error) {
 	if err := supervisor.End(ctx, supervisorDir(cfg.DataDir)); err != nil {
 		return 0, err
 	}
+	if err := forgetBoot(db); err != nil {
+		return 0, err
+	}
 	allocs, unreadable, err := db.Allocations()
 	if err != nil {
 		return 0, err
@@ -52,4 +55,15 @@ func EndTasks(ctx context.Context, o Options) (allocations int, err error) {
 		}
 	}
 	return len(allocs) + len(unreadable), err
+}
+
+// forgetBoot has the next agent know that nothing runs of what ran: as after another boot of the
+// machine, that it is gone is no failure of the tasks'.
+func forgetBoot(db state.DB) error {
+	seen, err := db.Seen()
+	if err != nil || seen == nil {
+		return err
+	}
+	seen.BootID = "ended"
+	return db.PutSeen(seen)
 }
