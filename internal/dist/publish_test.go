@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"io/fs"
 	"os"
@@ -50,6 +51,9 @@ func TestTheSameTreeIsTheSameBytes(t *testing.T) {
 				require.True(t, bytes.Equal(before[name], now[name]), name)
 			}
 		}
+		// The times are the commit's, and not those of two builds in one second.
+		require.True(t, bytes.HasPrefix(now["wasmnode_1.2.3~rc.1+abc-1_arm64.deb"], []byte("!<arch>\ndebian-binary   1700000000 ")))
+		require.Contains(t, string(now["wasmnode-1.2.3~rc.1+abc-1.aarch64.rpm"]), string(binary.BigEndian.AppendUint32(nil, 1700000000)))
 		left, err := os.ReadDir(os.Getenv("TMPDIR"))
 		require.NoError(t, err)
 		require.Empty(t, left)
