@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -13,7 +14,8 @@ import (
 )
 
 // End ends the supervisor of a directory, and with it every workload that it owns. It returns
-// when it has let go of the directory, also if there was none.
+// when it has let go of the directory, also if there was none. What had ended by itself keeps
+// its result; what ends now has none, as after a crash of the machine: it did not fail.
 //
 // # Errors
 //
@@ -21,6 +23,10 @@ import (
 func End(ctx context.Context, dir string) error {
 	if !held(dir) {
 		return nil
+	}
+	before, err := resultNames(dir)
+	if err != nil {
+		return err
 	}
 	if err := terminate(ctx, dir); err != nil {
 		return err
@@ -32,7 +38,26 @@ func End(ctx context.Context, dir string) error {
 			return fmt.Errorf("the supervisor of %s does not end: %w", dir, ctx.Err())
 		}
 	}
-	return nil
+	after, err := resultNames(dir)
+	for name := range after {
+		if !before[name] {
+			err = errors.Join(err, os.Remove(filepath.Join(Results(dir), name)))
+		}
+	}
+	return err
+}
+
+// resultNames are the files of results.
+func resultNames(dir string) (map[string]bool, error) {
+	entries, err := os.ReadDir(Results(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	names := map[string]bool{}
+	for _, e := range entries {
+		names[e.Name()] = true
+	}
+	return names, err
 }
 
 // terminate asks the process to end that answers in a directory. Its number is the right one as
@@ -45,7 +70,7 @@ func terminate(ctx context.Context, dir string) error {
 		}
 		return fmt.Errorf("a supervisor runs and does not answer, see the process ID in %s: %w", filepath.Join(dir, lockName), err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // nothing is written to it
 	peer, err := peerOf(c)
 	if err != nil {
 		return err
