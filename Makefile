@@ -60,7 +60,7 @@ dist: dist-tool ## make archives, packages, images, licences and checksums in di
 	$(DIST) $(RELEASE) -out $(CURDIR)/dist $(if $(KEY),-key '$(KEY)')
 
 .PHONY: dist-check
-dist-check: ## make it twice, install it under systemd, upgrade and remove it, and run it on another processor
+dist-check: ## make it twice, install it under systemd, upgrade and remove it, and call a plugin on another processor
 	@internal/tools/install-toolchain.sh man-db qemu-user-static rpm systemd-container
 	@$(MAKE) --no-print-directory engines dist
 	cd internal/dist && GOWORK=off $(GO) vet .

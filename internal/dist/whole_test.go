@@ -107,39 +107,16 @@ func TestTheImageRuns(t *testing.T) {
 	docker("rm", "-f", id)
 }
 
-// TestTheBinaryForArm64Runs runs a node on another processor than this machine's, with a job.
+// TestTheBinaryForArm64Runs compiles and calls a plugin on another processor than this machine's.
 func TestTheBinaryForArm64Runs(t *testing.T) {
-	qemu := "qemu-aarch64-static"
-	if _, err := exec.LookPath(qemu); err != nil {
-		qemu = "qemu-aarch64"
-	}
 	archive := one(t, "wasmnode_*_linux_arm64.tar.gz")
-	need(t, qemu, "qemu-user-static")
+	need(t, "qemu-aarch64-static", "qemu-user-static")
 	dir := t.TempDir()
 	output(t, "tar", "-C", dir, "--strip-components=1", "-xzf", archive)
 	binary := filepath.Join(dir, "usr/bin/wasmnode")
-	require.Contains(t, output(t, qemu, binary, "version", "-v"), "linux/arm64")
-	share := filepath.Join(dir, "usr/share/wasmnode")
-	config, socket := filepath.Join(dir, "node.hcl"), filepath.Join(dir, "s")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `plugin "wasi" { grant { wasm { directories = [%q] } } }`, filepath.Join(share, "programs")), 0o600))
-	plugins := filepath.Join(dir, "plugins")
-	require.NoError(t, os.Mkdir(plugins, 0o700))
-	require.NoError(t, os.Rename(filepath.Join(share, "plugins", "wasi.wasm"), filepath.Join(plugins, "wasi.wasm")))
-	agent := exec.Command(qemu, binary, "agent", "-dev", "-config", config, "-plugin-dir", plugins, "-http-addr", "unix://"+socket)
-	agent.Stdout, agent.Stderr = t.Output(), t.Output()
-	require.NoError(t, agent.Start())
-	defer func() {
-		require.NoError(t, agent.Process.Signal(syscall.SIGTERM))
-		require.NoError(t, agent.Wait())
-	}()
-	t.Setenv("NOMAD_ADDR", "unix://"+socket)
-	ask := func(args ...string) string {
-		out, _ := exec.Command(qemu, append([]string{binary}, args...)...).CombinedOutput()
-		return string(out)
-	}
-	require.Eventually(t, func() bool { return strings.Contains(ask("plugin", "status"), "healthy") }, 5*time.Minute, time.Second)
-	ask("job", "run", "-detach", "-var", "programs="+filepath.Join(share, "programs"), filepath.Join(share, "jobs", "hello.nomad.hcl"))
-	require.Eventually(t, func() bool { return strings.Contains(ask("alloc", "logs", "-job", "hello"), `"word": "the"`) }, 5*time.Minute, time.Second)
+	require.Contains(t, output(t, "qemu-aarch64-static", binary, "version", "-v"), "linux/arm64")
+	plugin := filepath.Join(dir, "usr/share/wasmnode/plugins/wasi.wasm")
+	require.Contains(t, output(t, "qemu-aarch64-static", binary, "plugin", "conform", plugin), " 0 failed")
 }
 
 // machine is this machine's own system in a container, started by systemd, with all that is
@@ -286,7 +263,7 @@ func TestAPackageComesAndGoes(t *testing.T) {
 	require.Equal(t, "mine", m.do("echo mine; test -e /var/lib/wasmnode/server.db; test -e /etc/wasmnode/wasmnode.hcl; test ! -e /run/wasmnode"))
 
 	m.do(installs)
-	m.await(task, "\n") // it is wanted still
+	m.await("wasmnode job status", "long") // it is known still
 	m.do("dpkg -P wasmnode")
 	require.Empty(t, m.left())
 	m.do("test -e /var/lib/wasmnode/server.db; test ! -e /etc/wasmnode/wasmnode.hcl") // nobody said that it may go
