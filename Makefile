@@ -2,8 +2,12 @@
 
 GO       ?= go
 BIN      := $(CURDIR)/bin
-VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS  := -s -w -X github.com/wasmnode/wasmnode/agent.Version=$(VERSION)
+VERSION  ?= $(shell internal/tools/version.sh)
+COMMIT   ?= $(shell git describe --always --abbrev=40 --exclude '*' --dirty 2>/dev/null)
+LDFLAGS  := -s -w -X github.com/wasmnode/wasmnode/agent.Version=$(VERSION) -X github.com/wasmnode/wasmnode/agent.Commit=$(COMMIT)
+EPOCH    ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+DIST     := $(CURDIR)/.cache/tools/dist
+RELEASE  := -root $(CURDIR) -version '$(VERSION)' -commit '$(COMMIT)' -epoch $(EPOCH)
 TOOL     := $(CURDIR)/internal/tools/build.sh
 BUF      = $$($(TOOL) buf github.com/bufbuild/buf/cmd/buf)
 LINT     = $$($(TOOL) golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
@@ -44,7 +48,29 @@ build: binary guests ## bin/wasmnode, bin/plugins and bin/programs
 
 .PHONY: binary
 binary:
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/wasmnode ./cmd/wasmnode
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BIN)/wasmnode ./cmd/wasmnode
+
+# A module of its own: what makes packages does not belong among the node's dependencies.
+.PHONY: dist-tool
+dist-tool:
+	@cd internal/dist && GOWORK=off $(GO) build -o $(DIST) .
+
+.PHONY: dist
+dist: dist-tool ## make archives, packages, images, licences and checksums in dist/, for amd64 and arm64; KEY=FILE signs them
+	$(DIST) $(RELEASE) -out $(CURDIR)/dist $(if $(KEY),-key '$(KEY)')
+
+.PHONY: dist-check
+dist-check: ## make it twice, install it under systemd, upgrade and remove it, and call a plugin on another processor
+	@internal/tools/install-toolchain.sh man-db qemu-user-static rpm systemd-container
+	@$(MAKE) --no-print-directory engines dist
+	cd internal/dist && GOWORK=off $(GO) vet .
+	cd internal/dist && GOWORK=off WASMNODE_DIST=$(CURDIR)/dist WASMNODE_DIST_FLAGS="-version $(VERSION) -commit $(COMMIT) -epoch $(EPOCH)" \
+		$(GO) test -count 1 -timeout 1h .
+
+PREFIX ?= /usr/local
+.PHONY: install
+install: dist-tool ## install the node below PREFIX, and its configuration in /etc; with DESTDIR, all below that
+	$(DIST) $(RELEASE) -install '$(or $(DESTDIR),/)' -prefix '$(PREFIX)'
 
 .PHONY: guests
 guests: toolchain
@@ -73,7 +99,7 @@ test: toolchain ## run the tests, except for those that -short leaves to make ch
 
 .PHONY: engines
 engines: ## install what tests run: container engines, and the programs of an example
-	@internal/tools/install-toolchain.sh busybox-static containernetworking-plugins docker.io docker-registry podman runc iptables redis-server
+	@internal/tools/install-toolchain.sh busybox-static containernetworking-plugins docker.io docker-registry podman runc iptables redis-server systemd
 
 .PHONY: test-all
 test-all: toolchain compilers browser engines machines ## run all tests, under the race detector where there are races
@@ -88,7 +114,7 @@ race-flags: ## print the flags of go test with which one package is tested as ma
 check: toolchain compilers commits format vet lint proto generated build test-all fuzz conform demo ## all that CI runs: 30 minutes
 
 .PHONY: check-full
-check-full: check bench-once ## check, and what does not fit into it: 500 crashes, 20 times the fuzzing, each benchmark
+check-full: check dist-check bench-once ## check, and what does not fit into it: 500 crashes, 20 times the fuzzing, each benchmark
 	@FUZZSCALE=20 internal/tools/fuzz.sh
 	@$(MAKE) --no-print-directory crash N=500
 

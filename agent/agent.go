@@ -22,6 +22,7 @@ import (
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/internal/sdnotify"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/devices"
 	"github.com/wasmnode/wasmnode/managers/drivers"
@@ -35,9 +36,6 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/process"
 )
-
-// Version is the version of this build; the linker sets it.
-var Version = "0.1.0-dev"
 
 // Options are those of the command line, which override the configuration files.
 type Options struct {
@@ -57,6 +55,8 @@ type Options struct {
 	Supervisor []string
 	// Reload has the configuration read again for each value.
 	Reload <-chan os.Signal
+	// Service is what is told how the agent is; nil: nobody is.
+	Service *sdnotify.Service
 	// Answers, unless it is nil, is called once: when the API answers, with its HOST:PORT.
 	// Plugins are not loaded yet and nothing is restored.
 	Answers func(address string)
@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options) error {
 		JSONFormat: cfg.LogJSON,
 		Output:     o.LogOutput,
 	})
-	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, logger: logger, logs: logger, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes(), reloads: make(chan chan error)}
+	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, logger: logger, logs: logger, service: o.Service, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes(), reloads: make(chan chan error)}
 	a.warn(cfg)
 	// First, because it is what fails most often.
 	listener, err := a.listen()
@@ -114,6 +114,7 @@ type agent struct {
 	logger     hclog.Logger
 	logs       hclog.InterceptLogger // the same, which can be listened to
 	address    string                // of the API: HOST:PORT, or unix:// and a socket's path
+	service    *sdnotify.Service     // or nil
 	answers    func(address string)  // or nil
 	ready      func(address string)  // or nil
 	supervisor []string              // the command that owns the tasks; nil: the agent does
@@ -266,11 +267,15 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 	web := a.serve(listener, cancel)
 	defer web.stop()
 	a.logger.Info("the API answers", "http_addr", a.address, "node_id", a.node.ID())
+	a.service.Ready()
+	a.service.Status("the API answers at " + a.address + "; restoring allocations and loading plugins")
 	if a.answers != nil {
 		a.answers(a.address)
 	}
 	var beside sync.WaitGroup
 	defer func() { cancel(nil); beside.Wait() }()
+	beside.Go(func() { a.service.Watch(ctx, a.alive) })
+	beside.Go(func() { <-ctx.Done(); a.service.Stopping() })
 	beside.Go(func() { a.watchDisk(ctx) })
 	beside.Go(func() { a.reloadOn(ctx, o) })
 	a.catalog.Start()
@@ -279,6 +284,7 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 		if text := a.unclaimedText(); text != "" {
 			a.logger.Warn(text)
 		}
+		a.service.Status("the API answers at " + a.address)
 		if a.ready != nil {
 			a.ready(a.address)
 		}
@@ -291,6 +297,13 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 	}
 	a.logger.Info("agent is shutting down")
 	return err
+}
+
+// alive returns when the layers below the API do: it does not while one of them is stuck.
+func (a *agent) alive() {
+	_ = a.currentConditions()
+	_ = a.plane.Index("jobs")
+	_ = a.devices.AllStats()
 }
 
 func (a *agent) deviceMetrics() deviceMetrics {

@@ -50,6 +50,8 @@ func (a *agent) askReload(ctx context.Context) error {
 // nothing when any of it is wrong. What cannot change while the agent runs is named.
 func (a *agent) reload(o Options) error {
 	const condition = "reload"
+	a.service.Reloading()
+	defer a.service.Ready()
 	cfg, err := load(a.defaults, o)
 	var decided catalog.Settings
 	if err == nil {
@@ -62,8 +64,10 @@ func (a *agent) reload(o Options) error {
 		text := fmt.Sprintf("the configuration was not reloaded, the one before stays in force: %s", oneLine(err))
 		a.logger.Error(text)
 		a.conditions.set(structs.Condition{Name: condition, Text: text})
+		a.service.Status(text)
 		return err
 	}
+	a.service.Status("the API answers at " + a.address)
 	a.conditions.clear(condition)
 	a.node.Refingerprint()
 	if a.certificates != nil {

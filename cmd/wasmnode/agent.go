@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/agent"
 	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/internal/sdnotify"
 )
 
 type agentCommand struct{ meta }
@@ -26,6 +27,9 @@ func (*agentCommand) Help() string {
   Runs a node until it is sent SIGINT or SIGTERM. It logs one line when its API
   answers, and one when it is ready: what ran before is restored, and plugins are
   loaded.
+
+  Under systemd, a unit of Type=notify is started when the API answers; the watchdog is
+  told that the agent lives as long as none of its layers is stuck.
 
   SIGHUP has it read its configuration again. What plugins are granted and given,
   which plugins and drivers are allowed, the log level and the certificates of tls
@@ -100,6 +104,11 @@ func (c *agentCommand) Run(args []string) int {
 		return 1
 	}
 	o.Supervisor = []string{self, "supervisor"}
+	if o.Service, err = sdnotify.Open(); err != nil {
+		c.ui.Error("Error: " + err.Error())
+		return 1
+	}
+	defer o.Service.Close()
 	if err := agent.Run(ctx, o); err != nil {
 		c.ui.Error("Error: " + err.Error())
 		return 1

@@ -186,6 +186,7 @@ func (r registry) operator(m meta) {
 	r["operator client-state"] = &operatorClientStateCommand{m}
 	r["operator debug"] = &operatorDebugCommand{m}
 	r["operator discard"] = &operatorDiscardCommand{m}
+	r["operator end-tasks"] = &operatorEndTasksCommand{m}
 	r["operator metrics"] = &operatorMetricsCommand{m}
 	r.group(m, "operator raft", "Servers that agree with each other: there is one")
 	r["operator raft list-peers"] = &raftListPeersCommand{m}

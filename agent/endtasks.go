@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/workload/supervisor"
+)
+
+// EndTasks ends what runs of a node whose agent is down, as a shutdown of the machine does: the
+// supervisor with all of its tasks, and the networks of allocations. What an engine owns that a
+// driver talks to, such as containers, goes on. The next agent starts again what is to run. Of
+// the options it needs the configuration. It returns how many allocations the node knows.
+//
+// # Errors
+//
+// An agent uses the data directory (boltfile.ErrLocked), or something does not end before ctx is
+// done; the rest has ended then.
+func EndTasks(ctx context.Context, o Options) (allocations int, err error) {
+	cfg, err := load(config.Default(), o)
+	if err != nil {
+		return 0, err
+	}
+	path := filepath.Join(cfg.DataDir, clientFile)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return 0, nil // no agent was ever there
+	}
+	db, err := state.Open(path, state.Options{}) // and no agent starts meanwhile
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := supervisor.End(ctx, supervisorDir(cfg.DataDir)); err != nil {
+		return 0, err
+	}
+	if err := forgetBoot(db); err != nil {
+		return 0, err
+	}
+	allocs, unreadable, err := db.Allocations()
+	if err != nil {
+		return 0, err
+	}
+	given := networks(cfg.Client)
+	for _, a := range allocs {
+		if a.NetworkMode() == "" {
+			continue
+		}
+		if one := given.Down(ctx, a); one != nil {
+			err = errors.Join(err, fmt.Errorf("allocation %s: %w", a.ID, one))
+		}
+	}
+	return len(allocs) + len(unreadable), err
+}
+
+// forgetBoot has the next agent know that nothing runs of what ran: as after another boot of the
+// machine, that it is gone is no failure of the tasks'.
+func forgetBoot(db state.DB) error {
+	seen, err := db.Seen()
+	if err != nil || seen == nil {
+		return err
+	}
+	seen.BootID = "ended"
+	return db.PutSeen(seen)
+}

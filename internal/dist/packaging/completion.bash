@@ -1,0 +1,2 @@
+# The program completes its own commands, options and IDs.
+complete -C /usr/bin/wasmnode wasmnode
