@@ -27,8 +27,6 @@ var unmade = map[string]string{
 	"/v1/volume/csi/{id}/create":                 "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/delete":                 "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/detach":                 "CSI volumes are not supported",
-	"/v1/acl/role":                               "roles are not supported",
-	"/v1/acl/role/{id}":                          "roles are not supported",
 	"/v1/acl/auth-method":                        "auth methods are not supported",
 	"/v1/acl/auth-method/{name}":                 "auth methods are not supported",
 	"/v1/acl/login":                              noLogin,
@@ -76,8 +74,8 @@ func (h *handler) absentRoutes() {
 	} {
 		h.get(path, tableJobs, func(*http.Request, *query) (answer, error) { return answer{}, notFound("%s", text) })
 	}
-	for _, path := range []string{"/v1/acl/roles", "/v1/acl/auth-methods", "/v1/acl/binding-rules"} {
-		h.getACL(path, none)
+	for _, path := range []string{"/v1/acl/auth-methods", "/v1/acl/binding-rules"} {
+		h.getACL(path, tableACLTokens, none)
 	}
 }
 

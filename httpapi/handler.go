@@ -130,6 +130,7 @@ func newHandler(cfg Config) *handler {
 	h.schedulerRoutes()
 	h.aclRoutes()
 	h.aclPolicyRoutes()
+	h.aclRoleRoutes()
 	h.metricRoutes()
 	h.snapshotRoutes()
 	h.eventRoutes()

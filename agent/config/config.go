@@ -175,7 +175,7 @@ func Default() Config {
 		HTTPPort:    4646,        // Nomad's, so that its command line finds us
 		LogLevel:    "info",
 		TrustedKeys: []string{},
-		Access:      Access{Limits: Limits{Reads: 256, Bodies: 64, Streams: 1024, Connections: 2048}},
+		Access:      Access{TokenLeastTTL: time.Minute, TokenMostTTL: 24 * time.Hour, Limits: Limits{Reads: 256, Bodies: 64, Streams: 1024, Connections: 2048}},
 		Client: Client{
 			NodePool:       "default",
 			CNIPath:        "/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni", // Nomad's, and where packages have them

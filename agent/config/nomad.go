@@ -79,8 +79,6 @@ var nomadKeys = []NomadKey{
 	{Key: "acl.policy_ttl", Why: ownTokens},
 	{Key: "acl.replication_token", Why: noPeers},
 	{Key: "acl.role_ttl", Why: ownTokens},
-	{Key: "acl.token_max_expiration_ttl", Why: "tokens expire when they are made to, after a minute at the least"},
-	{Key: "acl.token_min_expiration_ttl", Why: "tokens expire when they are made to, after a minute at the least"},
 	{Key: "acl.token_ttl", Why: ownTokens},
 
 	{Key: "client.alloc_dir", Why: byDataDir},

@@ -15,7 +15,6 @@ const (
 	noLogin        = "there are no ways to log in but tokens: type: wasmnode acl token create"
 	noConsul       = "there is no Consul: jobs that ask for it are refused"
 	noVault        = "there is no Vault: jobs that ask for it are refused"
-	noRoles        = "roles are not supported: tokens name their policies"
 )
 
 // refusals are commands of Nomad's that nothing here can be asked for, with what they do there.
@@ -30,11 +29,6 @@ var refusals = map[string]struct{ does, why string }{
 	"acl binding-rule info":            {"Show a rule of who is who", noLogin},
 	"acl binding-rule list":            {"List the rules of who is who", noLogin},
 	"acl binding-rule update":          {"Change a rule of who is who", noLogin},
-	"acl role create":                  {"Make a role", noRoles},
-	"acl role delete":                  {"Remove a role", noRoles},
-	"acl role info":                    {"Show a role", noRoles},
-	"acl role list":                    {"List the roles", noRoles},
-	"acl role update":                  {"Change a role", noRoles},
 	"login":                            {"Log in by another service", noLogin},
 	"node identity get":                {"Show the node's identity", noIntroduction},
 	"node identity renew":              {"Renew the node's identity", noIntroduction},
