@@ -29,6 +29,7 @@ const TemplatesHook = "template"
 type templatesHook struct {
 	services  template.Services
 	variables template.Variables
+	limits    template.Limits
 	rendered  []*rendered // before the last start; nil: an earlier agent did
 	first     bool        // the task has not been started yet
 	watch     *templateWatch
@@ -80,7 +81,7 @@ func (h *templatesHook) input(dir *allocdir.TaskDir, env *taskenv.Env, alloc *st
 }
 
 func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*PrestartResult, error) {
-	all, err := checked(req.Task)
+	all, err := h.checked(req.Task)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +185,7 @@ func lookedUp(ctx context.Context, in template.Input, before map[string]string) 
 // resume is what an earlier agent rendered: on disk, with the stamps that it left. What
 // is not known is not watched.
 func (h *templatesHook) resume(r *Runner, in template.Input) error {
-	all, err := checked(r.Task())
+	all, err := h.checked(r.Task())
 	if err != nil {
 		return err
 	}
@@ -231,10 +232,10 @@ func templateFailed(t *rendered, err error) error {
 }
 
 // checked are the task's templates.
-func checked(task *nomad.Task) ([]*rendered, error) {
+func (h *templatesHook) checked(task *nomad.Task) ([]*rendered, error) {
 	out := make([]*rendered, 0, len(task.Templates))
 	for _, block := range task.Templates {
-		t, err := template.New(block)
+		t, err := template.NewWithin(block, h.limits)
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", structs.Deref(block.DestPath), err)
 		}
