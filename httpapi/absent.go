@@ -23,6 +23,7 @@ var unmade = map[string]string{
 	"/v1/volume/csi/{id}/create":                 "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/delete":                 "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/detach":                 "CSI volumes are not supported",
+	"/v1/volumes/snapshot":                       "CSI volumes are not supported",
 	"/v1/acl/auth-method":                        "auth methods are not supported",
 	"/v1/acl/auth-method/{name}":                 "auth methods are not supported",
 	"/v1/acl/login":                              absent.Login,
@@ -64,6 +65,11 @@ func (h *handler) absentRoutes() {
 		return nil
 	}, http.MethodGet, http.MethodPut, http.MethodPost)
 	h.get("/v1/plugins", tableJobs, none)
+	for _, path := range []string{"/v1/volumes/external", "/v1/volumes/snapshot"} { // of a plugin of CSI's
+		h.get(path, tableJobs, func(*http.Request, *query) (answer, error) {
+			return answer{}, &statusError{http.StatusInternalServerError, "no such plugin"} // as in Nomad
+		})
+	}
 	for path, text := range map[string]string{
 		"/v1/volume/csi/{id}": "volume not found",
 		"/v1/plugin/csi/{id}": "plugin not found",
