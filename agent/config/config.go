@@ -338,6 +338,8 @@ func (c Client) validate() (errs []error) {
 	for _, s := range c.Servers {
 		if s == "" || strings.ContainsFunc(s, unprintable) || strings.ContainsAny(s, "=/") {
 			fault("servers: %q is not HOST:PORT: others than addresses and names are not looked up", s)
+		}
+	}
 	for _, wait := range []struct {
 		key string
 		Wait
