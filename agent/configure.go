@@ -19,6 +19,7 @@ import (
 	"github.com/wasmnode/wasmnode/managers/drivers"
 	"github.com/wasmnode/wasmnode/runners/artifact"
 	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/runners/template"
 )
 
 // configure makes the configuration, and what it has where neither files nor flags say
@@ -163,8 +164,11 @@ func (a *agent) limits() task.Limits {
 	return task.Limits{
 		MaxKillTimeout: c.MaxKillTimeout,
 		Artifact:       artifact.Limits{Bytes: int64(c.Artifact.MaxSize) << 20, Files: int64(c.Artifact.MaxFiles), Time: c.Artifact.Timeout},
+		Templates:      template.Limits{Wait: waitOf(c.Templates.Wait), WaitBounds: waitOf(c.Templates.WaitBounds), Denied: c.Templates.Denied},
 	}
 }
+
+func waitOf(w config.Wait) template.Wait { return template.Wait{Min: w.Min, Max: w.Max} }
 
 // pluginLimits bounds what a plugin uses of the machine.
 func (a *agent) pluginLimits() host.Limits {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/controlplane/cluster/clientrpc"
 	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
-	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -62,15 +62,15 @@ func (a *agent) mayExec(ctx context.Context, token, namespace string) error {
 	if err != nil || everything {
 		return err
 	}
-	rules := make([]*access.Rules, 0, len(texts))
+	rules := make([]*acl.Rules, 0, len(texts))
 	for _, text := range texts {
-		parsed, err := access.ParseRules(text)
+		parsed, err := acl.ParseRules(text)
 		if err != nil {
 			return fmt.Errorf("a policy of the servers is not understood: %w", err)
 		}
 		rules = append(rules, parsed)
 	}
-	if !access.RightsOf(access.Anyone, rules...).Namespace(namespace, "alloc-node-exec") {
+	if !acl.RightsOf(acl.Anyone, rules...).Namespace(namespace, "alloc-node-exec") {
 		return errdefs.New(errdefs.PermissionDenied, "%v: a command in a task that is not isolated needs alloc-node-exec", structs.ErrACLDenied)
 	}
 	return nil

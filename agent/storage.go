@@ -44,6 +44,7 @@ func (a *agent) openFiles() (err error) {
 		Path: server, SetAside: true, Recovered: a.recovered(true), Logger: a.logger.Named("controlplane"), GroupFaults: alloc.Faults,
 		Limits:      keep(a.cfg.Server),
 		ACL:         a.cfg.Access.ACL,
+		TokenTTL:    standalone.TokenTTL{Least: a.cfg.Access.TokenLeastTTL, Most: a.cfg.Access.TokenMostTTL},
 		Issuer:      a.cfg.Server.OIDCIssuer,
 		EventBuffer: a.cfg.Server.EventBufferSize,
 		Scheduler:   scheduler(a.cfg.Server.Scheduler),

@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/internal/absent"
 )
 
 // enterprise are what Nomad's community edition has no more than we do.
@@ -14,12 +16,6 @@ var enterprise = []string{
 	"/v1/deployment/multiregion/{id}", "/v1/operator/snapshot/config", "/v1/operator/utilization",
 }
 
-// What several of Nomad's paths are told.
-const (
-	noLogin        = "auth methods are not supported: a token's secret lets in"
-	noIntroduction = "a node is its own server: it is introduced to none, and has no identity for others"
-)
-
 // unmade is what nobody can make here, by the paths where Nomad's tools make it. They are told
 // what there is not, rather than that a method is wrong.
 var unmade = map[string]string{
@@ -27,17 +23,16 @@ var unmade = map[string]string{
 	"/v1/volume/csi/{id}/create":                 "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/delete":                 "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/detach":                 "CSI volumes are not supported",
-	"/v1/acl/role":                               "roles are not supported",
-	"/v1/acl/role/{id}":                          "roles are not supported",
+	"/v1/volumes/snapshot":                       "CSI volumes are not supported",
 	"/v1/acl/auth-method":                        "auth methods are not supported",
 	"/v1/acl/auth-method/{name}":                 "auth methods are not supported",
-	"/v1/acl/login":                              noLogin,
-	"/v1/acl/oidc/auth-url":                      noLogin,
-	"/v1/acl/oidc/complete-auth":                 noLogin,
+	"/v1/acl/login":                              absent.Login,
+	"/v1/acl/oidc/auth-url":                      absent.Login,
+	"/v1/acl/oidc/complete-auth":                 absent.Login,
 	"/v1/acl/token/onetime":                      "one-time tokens are not supported: a token's secret lets in",
 	"/v1/acl/token/onetime/exchange":             "one-time tokens are not supported: a token's secret lets in",
-	"/v1/acl/identity/client-introduction-token": noIntroduction,
-	"/v1/client/identity/renew":                  noIntroduction,
+	"/v1/acl/identity/client-introduction-token": absent.Introduction,
+	"/v1/client/identity/renew":                  absent.Introduction,
 	"/v1/acl/binding-rule":                       "binding rules are not supported",
 	"/v1/acl/binding-rule/{id}":                  "binding rules are not supported",
 }
@@ -58,7 +53,7 @@ func (h *handler) absentRoutes() {
 		}, http.MethodPut, http.MethodPost, http.MethodDelete)
 	}
 	h.method("/v1/client/identity", func(http.ResponseWriter, *http.Request) error {
-		return &statusError{http.StatusNotImplemented, noIntroduction}
+		return &statusError{http.StatusNotImplemented, absent.Introduction}
 	}, http.MethodGet)
 	h.get("/v1/operator/upgrade-check/vault-workload-identity", tableJobs, func(*http.Request, *query) (answer, error) {
 		return answer{body: &nomad.VaultWorkloadIdentityUpgradeCheck{
@@ -70,14 +65,19 @@ func (h *handler) absentRoutes() {
 		return nil
 	}, http.MethodGet, http.MethodPut, http.MethodPost)
 	h.get("/v1/plugins", tableJobs, none)
+	for _, path := range []string{"/v1/volumes/external", "/v1/volumes/snapshot"} { // of a plugin of CSI's
+		h.get(path, tableJobs, func(*http.Request, *query) (answer, error) {
+			return answer{}, &statusError{http.StatusInternalServerError, "no such plugin"} // as in Nomad
+		})
+	}
 	for path, text := range map[string]string{
 		"/v1/volume/csi/{id}": "volume not found",
 		"/v1/plugin/csi/{id}": "plugin not found",
 	} {
 		h.get(path, tableJobs, func(*http.Request, *query) (answer, error) { return answer{}, notFound("%s", text) })
 	}
-	for _, path := range []string{"/v1/acl/roles", "/v1/acl/auth-methods", "/v1/acl/binding-rules"} {
-		h.getACL(path, none)
+	for _, path := range []string{"/v1/acl/auth-methods", "/v1/acl/binding-rules"} {
+		h.getACL(path, tableACLTokens, none)
 	}
 }
 

@@ -38,6 +38,8 @@ func TestWhatIsNotHereAnswersAsInNomad(t *testing.T) {
 		{"/v1/volumes?type=host", 200, "[]"},
 		{"/v1/volumes?type=csi", 200, "[]"},
 		{"/v1/volume/csi/x", 404, "volume not found"},
+		{"/v1/volumes/external?plugin_id=x", 500, "no such plugin"},
+		{"/v1/volumes/snapshot?plugin_id=x", 500, "no such plugin"},
 		{"/v1/volume/host/x", 404, "volume not found"},
 		{"/v1/plugins?type=csi", 200, "[]"},
 		{"/v1/plugin/csi/x", 404, "plugin not found"},

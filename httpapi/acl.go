@@ -15,17 +15,17 @@ import (
 
 func (h *handler) aclRoutes() {
 	h.put("/v1/acl/bootstrap", h.withACL(h.bootstrapACL))
-	h.getACL("/v1/acl/tokens", h.listTokens)
+	h.getACL("/v1/acl/tokens", tableACLTokens, h.listTokens)
 	h.put("/v1/acl/token", h.withACL(h.createToken))
 	h.get("/v1/acl/token/self", tableACLTokens, h.ownToken)
-	h.getACL("/v1/acl/token/{accessor}", h.readToken)
-	h.put("/v1/acl/token/{accessor}", h.withACL(h.renameToken))
+	h.getACL("/v1/acl/token/{accessor}", tableACLTokens, h.readToken)
+	h.put("/v1/acl/token/{accessor}", h.withACL(h.updateToken))
 	h.method("/v1/acl/token/{accessor}", h.writing(h.withACL(h.deleteToken)), http.MethodDelete)
 }
 
-// getACL registers a read of the tokens, which is refused where ACLs are off.
-func (h *handler) getACL(pattern string, read func(*http.Request, *query) (answer, error)) {
-	h.get(pattern, tableACLTokens, func(r *http.Request, q *query) (answer, error) {
+// getACL registers a read of a table of ACLs, which is refused where they are off.
+func (h *handler) getACL(pattern, table string, read func(*http.Request, *query) (answer, error)) {
+	h.get(pattern, table, func(r *http.Request, q *query) (answer, error) {
 		if !h.ACL {
 			return answer{}, structs.ErrACLDisabled
 		}
@@ -58,7 +58,7 @@ func (h *handler) bootstrapACL(r *http.Request) (any, error) {
 		return nil, err
 	}
 	h.Logger.Info("the first ACL token was made", "accessor_id", token.AccessorID)
-	return aclToken(token, secret), nil
+	return h.aclToken(token, secret), nil
 }
 
 // local reports whether a request came from this machine itself, and not by way of a proxy
@@ -82,8 +82,8 @@ func (h *handler) listTokens(_ *http.Request, q *query) (answer, error) {
 	slices.SortFunc(tokens, func(a, b *structs.ACLToken) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
 	stubs, next, err := page(q, tokens,
 		func(t *structs.ACLToken) string { return t.AccessorID },
-		func(t *structs.ACLToken) any { return aclToken(t, "") },
-		aclTokenStub)
+		func(t *structs.ACLToken) any { return h.aclToken(t, "") },
+		h.aclTokenStub)
 	return answer{body: stubs, next: next}, err
 }
 
@@ -95,10 +95,7 @@ func (h *handler) createToken(r *http.Request) (any, error) {
 	if req.AccessorID != "" || req.SecretID != "" {
 		return nil, badRequest("a token's accessor and secret are made by the node: leave AccessorID and SecretID out")
 	}
-	if len(req.Roles) > 0 {
-		return nil, badRequest("ACL roles are not supported: give the token policies")
-	}
-	wanted := &structs.ACLToken{Name: req.Name, Type: req.Type, Policies: req.Policies, Global: req.Global}
+	wanted := wantedToken(&req)
 	ttl := req.ExpirationTTL
 	if at := req.ExpirationTime; at != nil {
 		if ttl != 0 {
@@ -114,11 +111,23 @@ func (h *handler) createToken(r *http.Request) (any, error) {
 		return nil, err
 	}
 	h.Logger.Info("an ACL token was made", "accessor_id", token.AccessorID, "name", token.Name, "type", token.Type)
-	return aclToken(token, secret), nil
+	return h.aclToken(token, secret), nil
 }
 
-// renameToken changes a token's name. What it is allowed to do stays as it was.
-func (h *handler) renameToken(r *http.Request) (any, error) {
+// wantedToken is what a request says of a token. A role is by its ID or, without one, by its name.
+func wantedToken(req *nomad.ACLToken) *structs.ACLToken {
+	t := &structs.ACLToken{Name: req.Name, Type: req.Type, Policies: req.Policies, Global: req.Global}
+	for _, link := range req.Roles {
+		if link != nil {
+			t.Roles = append(t.Roles, cmp.Or(link.ID, link.Name))
+		}
+	}
+	return t
+}
+
+// updateToken changes what a token is called and may do. As in Nomad, what is left out is taken
+// away.
+func (h *handler) updateToken(r *http.Request) (any, error) {
 	var req nomad.ACLToken
 	if err := decode(r, &req); err != nil {
 		return nil, err
@@ -130,17 +139,20 @@ func (h *handler) renameToken(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if req.Global != old.Global {
+	switch {
+	case req.Global != old.Global:
 		return nil, badRequest("cannot toggle global mode of %s", old.AccessorID)
+	case req.ExpirationTTL != 0 && req.ExpirationTTL != lifetime(old):
+		return nil, badRequest("cannot update expiration TTL of %s", old.AccessorID)
+	case req.ExpirationTime != nil && !req.ExpirationTime.Equal(old.Expires):
+		return nil, badRequest("cannot update expiration time of %s", old.AccessorID)
 	}
-	if cmp.Or(req.Type, old.Type) != old.Type || req.Policies != nil && !slices.Equal(req.Policies, old.Policies) || len(req.Roles) > 0 {
-		return nil, badRequest("only a token's name can be changed: create another and delete this one")
-	}
-	token, err := h.ControlPlane.RenameACLToken(old.AccessorID, req.Name)
+	token, err := h.ControlPlane.UpdateACLToken(old.AccessorID, wantedToken(&req))
 	if err != nil {
 		return nil, err
 	}
-	return aclToken(token, ""), nil
+	h.Logger.Info("an ACL token was changed", "accessor_id", token.AccessorID, "name", token.Name, "type", token.Type)
+	return h.aclToken(token, ""), nil
 }
 
 func (h *handler) deleteToken(r *http.Request) (any, error) {
@@ -165,7 +177,7 @@ func (h *handler) ownToken(r *http.Request, _ *query) (answer, error) {
 	if token == nil {
 		return answer{}, structs.ErrACLTokenNotFound
 	}
-	return answer{body: aclToken(token, access.Secret(r.Header)), index: token.ModifyIndex}, nil
+	return answer{body: h.aclToken(token, access.Secret(r.Header)), index: token.ModifyIndex}, nil
 }
 
 // readToken shows any token to who may manage them, and others their own.
@@ -181,7 +193,7 @@ func (h *handler) readToken(r *http.Request, _ *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{body: aclToken(token, ""), index: token.ModifyIndex}, nil
+	return answer{body: h.aclToken(token, ""), index: token.ModifyIndex}, nil
 }
 
 // token is the one that the path names.
@@ -194,12 +206,30 @@ func (h *handler) token(r *http.Request) (*structs.ACLToken, error) {
 }
 
 // aclToken renders a token. Its secret is known when it is made, and to whoever shows it.
-func aclToken(t *structs.ACLToken, secret string) *nomad.ACLToken {
+func (h *handler) aclToken(t *structs.ACLToken, secret string) *nomad.ACLToken {
+	return aclToken(t, secret, h.ControlPlane.ACLRole)
+}
+
+// aclToken renders a token with the names of its roles; role may be nil.
+func aclToken(t *structs.ACLToken, secret string, role func(id string) *structs.ACLRole) *nomad.ACLToken {
 	return &nomad.ACLToken{
 		AccessorID: t.AccessorID, SecretID: secret, Name: t.Name, Type: t.Type, Policies: t.Policies, Global: t.Global,
-		Roles: []*nomad.ACLTokenRoleLink{}, CreateTime: t.Created, ExpirationTime: expiry(t), ExpirationTTL: lifetime(t),
+		Roles: roleLinks(t, role), CreateTime: t.Created, ExpirationTime: expiry(t), ExpirationTTL: lifetime(t),
 		CreateIndex: t.CreateIndex, ModifyIndex: t.ModifyIndex,
 	}
+}
+
+// roleLinks are a token's roles. As in Nomad, one that was deleted is not shown.
+func roleLinks(t *structs.ACLToken, role func(id string) *structs.ACLRole) []*nomad.ACLTokenRoleLink {
+	links := []*nomad.ACLTokenRoleLink{}
+	for _, id := range t.Roles {
+		if role == nil {
+			links = append(links, &nomad.ACLTokenRoleLink{ID: id})
+		} else if r := role(id); r != nil {
+			links = append(links, &nomad.ACLTokenRoleLink{ID: id, Name: r.Name})
+		}
+	}
+	return links
 }
 
 // lifetime is how long a token was made for; 0: it does not expire.
@@ -210,10 +240,10 @@ func lifetime(t *structs.ACLToken) time.Duration {
 	return t.Expires.Sub(t.Created)
 }
 
-func aclTokenStub(t *structs.ACLToken) *nomad.ACLTokenListStub {
+func (h *handler) aclTokenStub(t *structs.ACLToken) *nomad.ACLTokenListStub {
 	return &nomad.ACLTokenListStub{
 		AccessorID: t.AccessorID, Name: t.Name, Type: t.Type, Policies: t.Policies, Global: t.Global,
-		Roles: []*nomad.ACLTokenRoleLink{}, CreateTime: t.Created, ExpirationTime: expiry(t),
+		Roles: roleLinks(t, h.ControlPlane.ACLRole), CreateTime: t.Created, ExpirationTime: expiry(t),
 		CreateIndex: t.CreateIndex, ModifyIndex: t.ModifyIndex,
 	}
 }

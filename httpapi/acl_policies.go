@@ -5,18 +5,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
 func (h *handler) aclPolicyRoutes() {
-	h.getACL("/v1/acl/policies", h.listPolicies)
-	h.getACL("/v1/acl/policy/{name}", h.readPolicy)
+	h.getACL("/v1/acl/policies", tableACLPolicies, h.listPolicies)
+	h.getACL("/v1/acl/policy/self", tableACLPolicies, h.selfPolicies)
+	h.getACL("/v1/acl/policy/{name}", tableACLPolicies, h.readPolicy)
 	h.method("/v1/acl/policy/{name}", h.putPolicy, http.MethodPut, http.MethodPost)
 	h.method("/v1/acl/policy/{name}", h.deletePolicy, http.MethodDelete)
 }
@@ -35,6 +35,18 @@ plugin { policy = "read" }
 `,
 }
 
+// policiesOf names the policies of a caller: of its token and that one's roles, or what is attached
+// to a task.
+func policiesOf(plane ControlPlane, c access.Caller) []string {
+	switch {
+	case c.Token != nil:
+		return plane.ACLTokenPolicies(c.Token)
+	case c.Workload != nil:
+		return c.Workload.Policies
+	}
+	return nil
+}
+
 // policies are those that the caller may see: its own or, if it may read everything, all.
 func (h *handler) policies(r *http.Request) ([]*structs.ACLPolicy, error) {
 	all := append(h.ControlPlane.ACLPolicies(), readOnly)
@@ -42,10 +54,11 @@ func (h *handler) policies(r *http.Request) ([]*structs.ACLPolicy, error) {
 		return all, nil
 	}
 	by, err := h.policy.Caller(r)
-	if err != nil || by.Token == nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all, func(p *structs.ACLPolicy) bool { return !slices.Contains(by.Token.Policies, p.Name) }), nil
+	return ownPolicies(all, policiesOf(h.ControlPlane, by)), err
+}
+
+func ownPolicies(all []*structs.ACLPolicy, names []string) []*structs.ACLPolicy {
+	return slices.DeleteFunc(all, func(p *structs.ACLPolicy) bool { return !slices.Contains(names, p.Name) })
 }
 
 func (h *handler) listPolicies(r *http.Request, q *query) (answer, error) {
@@ -53,13 +66,33 @@ func (h *handler) listPolicies(r *http.Request, q *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	return listedPolicies(list, q)
+}
+
+// selfPolicies are those of the caller itself: of a manager's token all.
+func (h *handler) selfPolicies(r *http.Request, q *query) (answer, error) {
+	by, err := h.policy.Caller(r)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case by.Token == nil && by.Workload == nil:
+		return answer{}, access.ErrDenied
+	}
+	all := append(h.ControlPlane.ACLPolicies(), readOnly)
+	if by.Token == nil || by.Token.Type != structs.ACLManagement {
+		all = ownPolicies(all, policiesOf(h.ControlPlane, by))
+	}
+	return listedPolicies(all, q)
+}
+
+func listedPolicies(list []*structs.ACLPolicy, q *query) (answer, error) {
 	list = slices.DeleteFunc(list, func(p *structs.ACLPolicy) bool { return !strings.HasPrefix(p.Name, q.prefix) })
 	slices.SortFunc(list, func(a, b *structs.ACLPolicy) int { return cmp.Compare(a.Name, b.Name) })
 	stubs, next, err := page(q, list,
 		func(p *structs.ACLPolicy) string { return p.Name },
 		func(p *structs.ACLPolicy) any { return aclPolicy(p) },
 		func(p *structs.ACLPolicy) *nomad.ACLPolicyListStub {
-			return &nomad.ACLPolicyListStub{Name: p.Name, Description: p.Description, CreateIndex: p.CreateIndex, ModifyIndex: p.ModifyIndex}
+			return &nomad.ACLPolicyListStub{Name: p.Name, Description: p.Description, JobACL: jobACL(p.Tasks), CreateIndex: p.CreateIndex, ModifyIndex: p.ModifyIndex}
 		})
 	return answer{body: stubs, next: next}, err
 }
@@ -92,13 +125,14 @@ func (h *handler) putPolicy(w http.ResponseWriter, r *http.Request) error {
 	if p.Name != r.PathValue("name") {
 		return badRequest("ACL policy name does not match request path")
 	}
-	if p.JobACL != nil {
-		return badRequest("policy %q is for the identities of a job's workloads: these have Nomad's own rights alone", p.Name)
-	}
-	if _, err := access.ParseRules(p.Rules); err != nil {
+	if _, err := acl.ParseRules(p.Rules); err != nil {
 		return badRequest("policy %q: %v", p.Name, err)
 	}
-	return done(w)(h.ControlPlane.PutACLPolicy(structs.ACLPolicy{Name: p.Name, Description: p.Description, Rules: p.Rules}))
+	wanted := structs.ACLPolicy{Name: p.Name, Description: p.Description, Rules: p.Rules}
+	if j := p.JobACL; j != nil && *j != (nomad.JobACL{}) {
+		wanted.Tasks = &structs.ACLTaskRule{Namespace: j.Namespace, JobID: j.JobID, Group: j.Group, Task: j.Task}
+	}
+	return done(w)(h.ControlPlane.PutACLPolicy(wanted))
 }
 
 func (h *handler) deletePolicy(w http.ResponseWriter, r *http.Request) error {
@@ -109,52 +143,13 @@ func (h *handler) deletePolicy(w http.ResponseWriter, r *http.Request) error {
 }
 
 func aclPolicy(p *structs.ACLPolicy) *nomad.ACLPolicy {
-	return &nomad.ACLPolicy{Name: p.Name, Description: p.Description, Rules: p.Rules, CreateIndex: p.CreateIndex, ModifyIndex: p.ModifyIndex}
+	return &nomad.ACLPolicy{Name: p.Name, Description: p.Description, Rules: p.Rules, JobACL: jobACL(p.Tasks), CreateIndex: p.CreateIndex, ModifyIndex: p.ModifyIndex}
 }
 
-// ruleBook has the rules of policies, each read once. It is safe for concurrent use.
-type ruleBook struct {
-	plane  ControlPlane
-	logger hclog.Logger
-
-	mu    sync.Mutex
-	known map[string]ruledPolicy // by name
-}
-
-type ruledPolicy struct {
-	index uint64
-	rules *access.Rules
-}
-
-func newRuleBook(plane ControlPlane, logger hclog.Logger) *ruleBook {
-	return &ruleBook{plane: plane, logger: logger, known: map[string]ruledPolicy{}}
-}
-
-// of are the rules of a token's policies. A policy that is not there, or cannot be read, allows
-// nothing.
-func (b *ruleBook) of(t *structs.ACLToken) (all []*access.Rules) {
-	for _, name := range t.Policies {
-		all = append(all, b.rules(name))
-	}
-	return all
-}
-
-func (b *ruleBook) rules(name string) *access.Rules {
-	p := b.plane.ACLPolicy(name)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch known, is := b.known[name]; {
-	case p == nil:
-		delete(b.known, name)
+// jobACL renders which tasks a policy is attached to; nil: to none.
+func jobACL(r *structs.ACLTaskRule) *nomad.JobACL {
+	if r == nil {
 		return nil
-	case is && known.index == p.ModifyIndex:
-		return known.rules
 	}
-	rules, err := access.ParseRules(p.Rules)
-	if err != nil {
-		b.logger.Error("an ACL policy cannot be read, and allows nothing", "policy", name, "error", err)
-		rules = nil
-	}
-	b.known[name] = ruledPolicy{p.ModifyIndex, rules}
-	return rules
+	return &nomad.JobACL{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group, Task: r.Task}
 }

@@ -10,6 +10,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/clientapi"
+	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -29,6 +30,7 @@ const (
 	tableServices    = "services"
 	tableNamespaces  = "namespaces"
 	tableACLPolicies = "acl_policies"
+	tableACLRoles    = "acl_roles"
 
 	tableHostVolumes  = "host_volumes"
 	tableVolumeClaims = "host_volume_claims"
@@ -36,7 +38,7 @@ const (
 
 var tables = []string{
 	tableJobs, tableAllocations, tableEvaluations, tableNodes, tableACLTokens, tableScheduler, tableDeployments, tableNodePools,
-	tableVariables, tableRootKeys, tableServices, tableNamespaces, tableACLPolicies, tableHostVolumes, tableVolumeClaims,
+	tableVariables, tableRootKeys, tableServices, tableNamespaces, tableACLPolicies, tableACLRoles, tableHostVolumes, tableVolumeClaims,
 }
 
 // ControlPlane is what the API needs of the embedded control plane. What it returns
@@ -186,10 +188,21 @@ type ControlPlane interface {
 	ACLPolicy(name string) *structs.ACLPolicy
 	PutACLPolicy(p structs.ACLPolicy) (index uint64, err error)
 	DeleteACLPolicy(name string) (index uint64, err error)
-	// CreateACLToken makes a token of that name, type and policies; with a ttl of 0 it
-	// does not expire.
+	// ACLRules are the rules of policies. Those of one that is not there, or cannot be read, are
+	// nil.
+	ACLRules(policies []string) []*acl.Rules
+	ACLRoles() []*structs.ACLRole
+	ACLRole(id string) *structs.ACLRole
+	// PutACLRole makes a role, or changes the one whose ID it has.
+	PutACLRole(r structs.ACLRole) (*structs.ACLRole, error)
+	DeleteACLRole(id string) (index uint64, err error)
+	// ACLTokenPolicies names the policies that a token has, its roles' too.
+	ACLTokenPolicies(t *structs.ACLToken) []string
+	// CreateACLToken makes a token of that name, type, policies and roles, by their IDs or
+	// names; with a ttl of 0 it does not expire.
 	CreateACLToken(t *structs.ACLToken, ttl time.Duration) (made *structs.ACLToken, secret string, err error)
-	RenameACLToken(accessorID, name string) (*structs.ACLToken, error)
+	// UpdateACLToken gives a token that name and type, and those policies and roles.
+	UpdateACLToken(accessorID string, t *structs.ACLToken) (*structs.ACLToken, error)
 	DeleteACLToken(accessorID string) error
 	// ResolveACLToken finds the token of a secret.
 	ResolveACLToken(secret string) (*structs.ACLToken, error)

@@ -6,7 +6,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestARenderingIsSharedForAsLongAsAnybodyHasIt(t *testing.T) {
 	c := newRenderedBatches()
 	batch := &structs.ChangeBatch{Index: 1, Events: []*structs.ChangeEvent{{Topic: "Job", Object: &nomad.Job{}}}}
-	all := &events{topics: []topicFilter{{"*", "*"}}, namespace: "*", caller: &caller{rights: access.Everything(), enough: true}}
+	all := &events{topics: []topicFilter{{"*", "*"}}, namespace: "*", caller: &caller{rights: acl.Everything(), enough: true}}
 	slow, err := c.events(0, batch, all)
 	require.NoError(t, err)
 	for place := range uint64(3 * renderedKept) {

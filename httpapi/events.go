@@ -14,6 +14,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -125,13 +126,13 @@ func eventFilter(r *http.Request) (*events, error) {
 }
 
 // managed are the topics of what only managers are told.
-var managed = []string{structs.TopicACLToken, structs.TopicACLPolicy}
+var managed = []string{structs.TopicACLToken, structs.TopicACLPolicy, structs.TopicACLRole}
 
 // checkTopics refuses who asks by its name for what is told to managers alone. Where all is
 // asked for, that is left out, as what rules do not allow is.
 func checkTopics(wanted *events) error {
 	for _, t := range wanted.topics {
-		if slices.Contains(managed, t.topic) && wanted.caller.rights.Level() < access.Manager {
+		if slices.Contains(managed, t.topic) && wanted.caller.rights.Level() < acl.Manager {
 			return access.ErrDenied
 		}
 	}
@@ -142,7 +143,7 @@ func checkTopics(wanted *events) error {
 func (c *caller) mayHear(e *structs.ChangeEvent) bool {
 	switch {
 	case slices.Contains(managed, e.Topic):
-		return c.rights.Level() == access.Manager
+		return c.rights.Level() == acl.Manager
 	case e.Topic == "HostVolume":
 		return c.readsVolumes(e.Namespace)
 	case e.Namespace != "":
@@ -202,8 +203,10 @@ func renderEvent(e *structs.ChangeEvent) ([]byte, error) {
 		payload["Volume"] = o
 	case *structs.ACLPolicy:
 		payload["ACLPolicy"] = aclPolicy(o)
+	case *structs.ACLRole:
+		payload["ACLRole"] = aclRole(o)
 	case *structs.ACLToken:
-		payload["ACLToken"] = aclToken(o, "")
+		payload["ACLToken"] = aclToken(o, "", nil)
 	default:
 		return nil, fmt.Errorf("an event of a %T", o)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/internal/acl"
 )
 
 // Unguarded is an API without its guard.
@@ -15,7 +16,7 @@ func Unguarded(cfg Config) http.Handler { return http.HandlerFunc(newHandler(cfg
 
 // serveAnybody serves whoever asks.
 func (h *handler) serveAnybody(w http.ResponseWriter, r *http.Request) {
-	h.mux.ServeHTTP(w, withCaller(r, &caller{rights: access.Everything(), enough: true}))
+	h.mux.ServeHTTP(w, withCaller(r, &caller{rights: acl.Everything(), enough: true}))
 }
 
 // Enterprise are the paths of what Nomad's community edition does not have.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/internal/acl"
 )
 
 // open are the routes that need no token, as in Nomad. Those for tokens look at the
@@ -23,6 +24,7 @@ var open = map[string]bool{
 	"POST /v1/acl/bootstrap":       true,
 	"GET /v1/acl/token/self":       true,
 	"GET /v1/acl/token/{accessor}": true,
+	"GET /v1/acl/policy/self":      true,
 	"GET " + jwksPath:              true,
 	"GET " + discoveryPath:         true,
 	"/":                            true, // there is no such route
@@ -80,13 +82,13 @@ func routeOf(pattern string) access.Route {
 	route := access.Route{Changes: changingReads[pattern], Tasks: taskReads[pattern]}
 	switch {
 	case open[pattern]:
-		route.Needs = access.Anyone
+		route.Needs = acl.Anyone
 	case readingWrites[pattern]:
-		route.Needs = access.Reader
+		route.Needs = acl.Reader
 	case method != http.MethodGet, route.Changes, managerReads[pattern], strings.HasPrefix(path, snapshots):
-		route.Needs = access.Manager
+		route.Needs = acl.Manager
 	default:
-		route.Needs = access.Reader
+		route.Needs = acl.Reader
 	}
 	return route
 }
@@ -96,7 +98,7 @@ func (h *handler) routeFor(r *http.Request) access.Route {
 	_, pattern := h.mux.Handler(r)
 	route := routeOf(pattern)
 	if pattern == "GET "+jobPattern && strings.HasSuffix(r.URL.Path, "/action") {
-		route.Needs = access.Manager // it runs something
+		route.Needs = acl.Manager // it runs something
 	}
 	if method, path, ok := strings.Cut(pattern, " "); ok {
 		route.Ruled = ruled(method, path)
@@ -141,7 +143,7 @@ func (h *handler) callerNow(r *http.Request) (*caller, error) {
 	}
 	c := &caller{rights: by.Rights, enough: by.Rights.Level() >= route.Needs}
 	if h.ACL {
-		c.task = by.Workload
+		c.task, c.part = by.Workload, by.Workload != nil && route.Tasks
 	}
 	return c, nil
 }
@@ -201,7 +203,8 @@ func policy(cfg Config) *access.Policy {
 	p := &access.Policy{Hosts: cfg.Hosts, Workload: cfg.ControlPlane.VerifyIdentity}
 	if cfg.ACL {
 		p.Token = cfg.ControlPlane.ResolveACLToken
-		p.Rules = newRuleBook(cfg.ControlPlane, cfg.Logger).of
+		p.Policies = func(c access.Caller) []string { return policiesOf(cfg.ControlPlane, c) }
+		p.Rules = cfg.ControlPlane.ACLRules
 	}
 	return p
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/internal/acl"
 )
 
 var pathValue = regexp.MustCompile(`\{[a-z.]+\}`)
@@ -46,17 +47,17 @@ func TestTheRoutesThatNeedSomethingElseAreThere(t *testing.T) {
 }
 
 func TestARouteOfWhichNothingIsSaidIsCareful(t *testing.T) {
-	for pattern, want := range map[string]access.Level{
-		"GET /v1/anything":          access.Reader,
-		"PUT /v1/anything":          access.Manager,
-		"POST /v1/anything":         access.Manager,
-		"DELETE /v1/anything":       access.Manager,
-		"PATCH /v1/anything":        access.Manager,
-		"/v1/anything":              access.Manager,
-		"GET /v1/operator/snapshot": access.Manager,
-		"GET /v1/operator/other":    access.Reader,
+	for pattern, want := range map[string]acl.Level{
+		"GET /v1/anything":          acl.Reader,
+		"PUT /v1/anything":          acl.Manager,
+		"POST /v1/anything":         acl.Manager,
+		"DELETE /v1/anything":       acl.Manager,
+		"PATCH /v1/anything":        acl.Manager,
+		"/v1/anything":              acl.Manager,
+		"GET /v1/operator/snapshot": acl.Manager,
+		"GET /v1/operator/other":    acl.Reader,
 	} {
 		require.Equal(t, access.Route{Needs: want}, routeOf(pattern), pattern)
 	}
-	require.Equal(t, access.Route{Needs: access.Manager, Changes: true}, routeOf(http.MethodGet+" /v1/client/gc"))
+	require.Equal(t, access.Route{Needs: acl.Manager, Changes: true}, routeOf(http.MethodGet+" /v1/client/gc"))
 }

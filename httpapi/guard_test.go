@@ -308,7 +308,7 @@ func TestTokensByNomadsClient(t *testing.T) {
 	_, _, err = as(made.SecretID).Create(&nomad.ACLToken{Type: "management"}, nil)
 	fails(err, http.StatusForbidden, "Permission denied")
 	_, _, err = as(first.SecretID).Create(&nomad.ACLToken{Type: "client", Roles: []*nomad.ACLTokenRoleLink{{Name: "x"}}}, nil)
-	fails(err, http.StatusBadRequest, "ACL roles are not supported: give the token policies")
+	fails(err, http.StatusBadRequest, "cannot find role x")
 
 	self, _, err := as(made.SecretID).Self(nil)
 	require.NoError(t, err)
@@ -331,9 +331,28 @@ func TestTokensByNomadsClient(t *testing.T) {
 	renamed, _, err := as(first.SecretID).Update(own, nil)
 	require.NoError(t, err)
 	require.Equal(t, "guard", renamed.Name)
-	own.Type, own.Policies = "management", nil
+	_, _, err = as(made.SecretID).Update(own, nil)
+	fails(err, http.StatusForbidden, "Permission denied")
+	other := *own
+	other.ExpirationTTL = 2 * time.Hour
+	_, _, err = as(first.SecretID).Update(&other, nil)
+	fails(err, http.StatusBadRequest, "cannot update expiration TTL of "+own.AccessorID)
+	other = *own
+	other.ExpirationTime = new(own.ExpirationTime.Add(time.Hour))
+	_, _, err = as(first.SecretID).Update(&other, nil)
+	fails(err, http.StatusBadRequest, "cannot update expiration time of "+own.AccessorID)
+	other = *own
+	other.Global = true
+	_, _, err = as(first.SecretID).Update(&other, nil)
+	fails(err, http.StatusBadRequest, "cannot toggle global mode of "+own.AccessorID)
+	own.Type = "management"
 	_, _, err = as(first.SecretID).Update(own, nil)
-	fails(err, http.StatusBadRequest, "only a token's name can be changed: create another and delete this one")
+	fails(err, http.StatusBadRequest, "management token cannot be associated with policies or roles")
+	own.Policies = nil
+	_, _, err = as(first.SecretID).Update(own, nil)
+	require.NoError(t, err)
+	_, _, err = as(made.SecretID).Info(first.AccessorID, nil)
+	require.NoError(t, err, "what it may do is what it is now, with the same secret")
 	_, err = as(first.SecretID).Delete(made.AccessorID, nil)
 	require.NoError(t, err)
 	_, _, err = as(made.SecretID).Self(nil)

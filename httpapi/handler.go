@@ -134,6 +134,7 @@ func newHandler(cfg Config) *handler {
 	h.schedulerRoutes()
 	h.aclRoutes()
 	h.aclPolicyRoutes()
+	h.aclRoleRoutes()
 	h.metricRoutes()
 	h.snapshotRoutes()
 	h.eventRoutes()

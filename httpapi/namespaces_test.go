@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -169,7 +170,7 @@ func TestNothingIsToldOfAnotherNamespace(t *testing.T) {
 	d := divide(t)
 	listed := map[string]int{}
 	for _, e := range httpapi.Endpoints(d.config) {
-		if slices.Contains(streaming, e.Path) || e.Needs == access.Anyone || strings.Contains(e.Path, "pprof") {
+		if slices.Contains(streaming, e.Path) || e.Needs == acl.Anyone || strings.Contains(e.Path, "pprof") {
 			continue
 		}
 		for _, path := range d.paths(e, "theirs") {
@@ -380,7 +381,9 @@ func TestPoliciesThatCannotBe(t *testing.T) {
 	d := divide(t)
 	for want, p := range map[string]*nomad.ACLPolicy{
 		`policy "x": invalid capability "fly" of namespace "a"`: {Name: "x", Rules: `namespace "a" { capabilities = ["fly"] }`},
-		`policy "x" is for the identities of a job's workloads`: {Name: "x", Rules: team, JobACL: &nomad.JobACL{JobID: "web"}},
+		`namespace must be set to set job ID`:                   {Name: "x", Rules: team, JobACL: &nomad.JobACL{JobID: "web"}},
+		`job ID must be set to set group`:                       {Name: "x", Rules: team, JobACL: &nomad.JobACL{Namespace: "mine", Group: "g"}},
+		`group must be set to set task`:                         {Name: "x", Rules: team, JobACL: &nomad.JobACL{Namespace: "mine", JobID: "web", Task: "t"}},
 		`the policy "readonly" is built in and stays as it is`:  {Name: "readonly", Rules: team},
 		`invalid name "x y" of a policy`:                        {Name: "x y", Rules: team},
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -20,7 +21,7 @@ type need struct {
 	// in is that namespace, or that there is nothing of the path's ID; nil: the request's.
 	in func(h *handler, r *http.Request) (string, error)
 	// may decides instead of these, unless it is nil.
-	may func(r *http.Request, by *access.Rights) bool
+	may func(r *http.Request, by *acl.Rights) bool
 }
 
 // inNamespace needs any of some capabilities in the request's namespace.
@@ -31,35 +32,35 @@ func (n *need) of(in func(*handler, *http.Request) (string, error)) *need {
 	return &need{caps: n.caps, in: in}
 }
 
-func rights(may func(by *access.Rights) bool) *need {
-	return &need{may: func(_ *http.Request, by *access.Rights) bool { return may(by) }}
+func rights(may func(by *acl.Rights) bool) *need {
+	return &need{may: func(_ *http.Request, by *acl.Rights) bool { return may(by) }}
 }
 
 // The needs that are not of one namespace. What anyRules lets in is shown by its handler only as
 // far as the caller may see it.
 var (
-	anyRules      = rights(func(*access.Rights) bool { return true })
-	nodeRead      = rights(func(by *access.Rights) bool { return by.Node(false) })
-	nodeWrite     = rights(func(by *access.Rights) bool { return by.Node(true) })
-	agentRead     = rights(func(by *access.Rights) bool { return by.Agent(false) })
-	agentWrite    = rights(func(by *access.Rights) bool { return by.Agent(true) })
-	operatorRead  = rights(func(by *access.Rights) bool { return by.Operator(false) })
-	operatorWrite = rights(func(by *access.Rights) bool { return by.Operator(true) })
+	anyRules      = rights(func(*acl.Rights) bool { return true })
+	nodeRead      = rights(func(by *acl.Rights) bool { return by.Node(false) })
+	nodeWrite     = rights(func(by *acl.Rights) bool { return by.Node(true) })
+	agentRead     = rights(func(by *acl.Rights) bool { return by.Agent(false) })
+	agentWrite    = rights(func(by *acl.Rights) bool { return by.Agent(true) })
+	operatorRead  = rights(func(by *acl.Rights) bool { return by.Operator(false) })
+	operatorWrite = rights(func(by *acl.Rights) bool { return by.Operator(true) })
 	readJobs      = inNamespace("read-job")
 )
 
 func operatorCan(capability string) *need {
-	return rights(func(by *access.Rights) bool { return by.OperatorCan(capability) })
+	return rights(func(by *acl.Rights) bool { return by.OperatorCan(capability) })
 }
 
 // pool needs an operation with the node pool that the path names.
 func pool(operation string) *need {
-	return &need{may: func(r *http.Request, by *access.Rights) bool { return by.Pool(r.PathValue("pool"), operation) }}
+	return &need{may: func(r *http.Request, by *acl.Rights) bool { return by.Pool(r.PathValue("pool"), operation) }}
 }
 
 // variableNeed needs an operation with the variable that the path names.
 func variableNeed(operation string) *need {
-	return &need{may: func(r *http.Request, by *access.Rights) bool {
+	return &need{may: func(r *http.Request, by *acl.Rights) bool {
 		return by.Variable(namespaceOf(r), r.PathValue("path"), operation)
 	}}
 }
@@ -133,12 +134,12 @@ var needs = map[string]*need{
 	"GET /v1/services":                     readJobs,
 	"GET /v1/service/{name}":               readJobs,
 	"DELETE /v1/service/{name}/{instance}": inNamespace("submit-job", "delete-service-registration"),
-	"GET /v1/vars":                         rights(func(by *access.Rights) bool { return by.SomeVariable("list") }),
+	"GET /v1/vars":                         rights(func(by *acl.Rights) bool { return by.SomeVariable("list") }),
 	"GET /v1/var/{path...}":                variableNeed("read"),
 	"PUT /v1/var/{path...}":                variableNeed("write"),
 	"DELETE /v1/var/{path...}":             variableNeed("destroy"),
 	"GET /v1/namespaces":                   anyRules,
-	"GET /v1/namespace/{name}":             {may: func(r *http.Request, by *access.Rights) bool { return by.SeesNamespace(r.PathValue("name")) }},
+	"GET /v1/namespace/{name}":             {may: func(r *http.Request, by *acl.Rights) bool { return by.SeesNamespace(r.PathValue("name")) }},
 	"PUT /v1/search":                       anyRules,
 	"PUT /v1/search/fuzzy":                 anyRules,
 	"GET /v1/event/stream":                 anyRules,
@@ -159,10 +160,10 @@ var needs = map[string]*need{
 	"GET /v1/node/pool/{pool}":    pool("read"),
 	"PUT /v1/node/pool/{pool}":    pool("write"),
 	"DELETE /v1/node/pool/{pool}": pool("delete"),
-	"GET /v1/node/pool/{pool}/nodes": {may: func(r *http.Request, by *access.Rights) bool {
+	"GET /v1/node/pool/{pool}/nodes": {may: func(r *http.Request, by *acl.Rights) bool {
 		return by.Node(false) && by.Pool(r.PathValue("pool"), "read")
 	}},
-	"GET /v1/node/pool/{pool}/jobs": {may: func(r *http.Request, by *access.Rights) bool { return by.Pool(r.PathValue("pool"), "read") }, caps: []string{"list-jobs"}},
+	"GET /v1/node/pool/{pool}/jobs": {may: func(r *http.Request, by *acl.Rights) bool { return by.Pool(r.PathValue("pool"), "read") }, caps: []string{"list-jobs"}},
 	"GET /v1/client/stats":          nodeRead,
 	"GET /v1/client/metadata":       nodeRead,
 	"PUT /v1/client/metadata":       nodeWrite,
@@ -187,9 +188,9 @@ var needs = map[string]*need{
 	"DELETE /v1/operator/raft/peer":             operatorWrite,
 	"PUT /v1/operator/raft/transfer-leadership": operatorWrite,
 	"PUT /v1/operator/autopilot/configuration":  operatorWrite,
-	"GET /v1/agent/plugins":                     rights((*access.Rights).Plugin),
-	"GET /v1/agent/plugin/{name}/schema":        rights((*access.Rights).Plugin),
-	"GET /v1/plugins":                           rights((*access.Rights).Plugin),
+	"GET /v1/agent/plugins":                     rights((*acl.Rights).Plugin),
+	"GET /v1/agent/plugin/{name}/schema":        rights((*acl.Rights).Plugin),
+	"GET /v1/plugins":                           rights((*acl.Rights).Plugin),
 	"GET /v1/operator/raft/configuration":       operatorRead,
 	"GET /v1/operator/autopilot/configuration":  operatorRead,
 	"GET /v1/operator/autopilot/health":         operatorRead,
@@ -199,17 +200,20 @@ var needs = map[string]*need{
 	"PUT /v1/operator/keyring/rotate":           operatorCan("keyring-rotate"),
 	"DELETE /v1/operator/keyring/key/{id}":      operatorCan("keyring-delete"),
 	"GET /v1/acl/policies":                      anyRules,
+	"GET /v1/acl/roles":                         anyRules,
+	"GET /v1/acl/role/{id}":                     anyRules,
+	"GET /v1/acl/role/name/{name}":              anyRules,
 	"GET /v1/acl/policy/{name}":                 anyRules,
 }
 
 // anyNamespace lets in whoever has a capability in any namespace: the request's body names the
 // one that counts, which is looked at once that is read.
-func anyNamespace(anyOf ...string) func(*http.Request, *access.Rights) bool {
-	return func(_ *http.Request, by *access.Rights) bool { return by.Namespace("*", anyOf...) }
+func anyNamespace(anyOf ...string) func(*http.Request, *acl.Rights) bool {
+	return func(_ *http.Request, by *acl.Rights) bool { return by.Namespace("*", anyOf...) }
 }
 
 // mayDeregister needs more for a job that is to be forgotten.
-func mayDeregister(r *http.Request, by *access.Rights) bool {
+func mayDeregister(r *http.Request, by *acl.Rights) bool {
 	purge, _ := boolParameter(r, "purge") // the handler tells what is wrong with it
 	if purge {
 		return by.Namespace(namespaceOf(r), "submit-job", "purge-job")
@@ -272,11 +276,12 @@ func needOf(method, pattern string, r *http.Request) *need {
 
 // caller is who sent a request, and for what.
 type caller struct {
-	rights *access.Rights
+	rights *acl.Rights
 	enough bool  // its level does, whatever rules say
 	need   *need // of the endpoint, once that is known
-	// task is the one that is given only its part, with its identity; nil: it is somebody else.
+	// task is the one whose identity came with the request; nil: it is somebody else.
 	task *structs.Workload
+	part bool // a task is served its own part, whatever rules say
 }
 
 type callerKey struct{}
@@ -296,11 +301,11 @@ func callerOf(r *http.Request) *caller {
 // allow refuses what neither the caller's level nor its rules allow of an endpoint.
 func (h *handler) allow(method, pattern string, r *http.Request) error {
 	c := callerOf(r)
-	if c.enough || c.task != nil { // the guard lets a task in to what has a part for it
-		return nil
-	}
 	n := needOf(method, pattern, r)
 	c.need = n
+	if c.enough || c.part {
+		return nil
+	}
 	switch {
 	case n == nil:
 		return access.ErrDenied
@@ -326,8 +331,8 @@ func deniedUnless(may bool) error {
 // mayIn reports whether the caller may have what it asks for of a namespace. In "*" it may
 // where it may in any.
 func (c *caller) mayIn(namespace string) bool {
-	if c.task != nil {
-		return namespace == c.task.Namespace
+	if c.part && namespace == c.task.Namespace {
+		return true
 	}
 	return c.enough || c.need != nil && c.rights.Namespace(namespace, c.need.caps...)
 }
@@ -353,14 +358,11 @@ func (c *caller) seesPool(name string) bool { return c.enough || c.rights.Pool(n
 
 // mayVariable reports whether the caller may do something with what is at a path.
 func (c *caller) mayVariable(namespace, path, operation string) bool {
-	if c.task != nil {
-		return (operation == "list" || operation == "read") && c.task.MayReadVariable(namespace, path)
-	}
 	return c.enough || c.rights.Variable(namespace, path, operation)
 }
 
 // readsLocks reports whether the caller may know the IDs of locks, which let whoever has one write.
-func (c *caller) readsLocks() bool { return c.rights.Level() == access.Manager }
+func (c *caller) readsLocks() bool { return c.rights.Level() == acl.Manager }
 
 // mayExec refuses commands in a task that is not isolated to who may only run some in those
 // that are.

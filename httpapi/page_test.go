@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/httpapi"
-	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/internal/acl"
 )
 
 var update = flag.Bool("update", false, "write the page of the API")
@@ -75,7 +75,7 @@ func row(of []httpapi.Endpoint, sentences map[string]string) string {
 	for _, e := range of {
 		methods = append(methods, e.Method)
 	}
-	who := map[access.Level]string{access.Anyone: "anyone", access.Reader: "a reader", access.Manager: "a manager"}[of[0].Needs]
+	who := map[acl.Level]string{acl.Anyone: "anyone", acl.Reader: "a reader", acl.Manager: "a manager"}[of[0].Needs]
 	if of[0].Tasks {
 		who += " or a task"
 	}

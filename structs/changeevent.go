@@ -22,6 +22,9 @@ type ChangeEvent struct {
 // TopicACLToken is the topic of events that only who may manage tokens is told.
 const TopicACLToken = "ACLToken"
 
+// TopicACLRole is the topic of events of ACL roles, which are told to the same.
+const TopicACLRole = "ACLRole"
+
 // TopicACLPolicy is the topic of events of ACL policies, which are told to the same.
 const TopicACLPolicy = "ACLPolicy"
 

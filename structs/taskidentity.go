@@ -53,9 +53,10 @@ type Workload struct {
 	JobID     string // of a job's child its parent's
 	Group     string
 	Variables []string // the paths that it may read and list in its namespace
+	Policies  []string // the names of those that are attached to it, in order
 }
 
-// MayReadVariable reports whether it may read and list a variable.
+// MayReadVariable reports whether it may read and list a variable whatever its policies say.
 func (w *Workload) MayReadVariable(namespace, path string) bool {
 	return namespace == w.Namespace && slices.Contains(w.Variables, path)
 }

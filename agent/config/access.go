@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
 )
 
 // Access is who may use the HTTP API, and how much of it at once.
@@ -18,7 +21,11 @@ type Access struct {
 	// ACL has requests need tokens.
 	ACL bool `key:"acl.enabled"`
 	// Page serves the node's web page beside the API.
-	Page   bool   `key:"ui.enabled"`
+	Page bool `key:"ui.enabled"`
+	// TokenLeastTTL and TokenMostTTL bound how long tokens are made for that expire.
+	TokenLeastTTL time.Duration `key:"acl.token_min_expiration_ttl"`
+	TokenMostTTL  time.Duration `key:"acl.token_max_expiration_ttl"`
+
 	TLS    TLS    `key:"tls"`
 	Limits Limits `key:"limits"`
 }
@@ -49,7 +56,9 @@ type Limits struct {
 }
 
 type aclBlock struct {
-	Enabled *bool `hcl:"enabled,optional"`
+	Enabled       *bool          `hcl:"enabled,optional"`
+	TokenLeastTTL *hcl.Attribute `hcl:"token_min_expiration_ttl,optional"`
+	TokenMostTTL  *hcl.Attribute `hcl:"token_max_expiration_ttl,optional"`
 }
 
 type uiBlock struct {
@@ -81,6 +90,8 @@ func (l *loader) access(f *file) {
 	set(&a.Insecure, f.InsecureAPI)
 	if f.ACL != nil {
 		set(&a.ACL, f.ACL.Enabled)
+		set(&a.TokenLeastTTL, l.duration(f.ACL.TokenLeastTTL))
+		set(&a.TokenMostTTL, l.duration(f.ACL.TokenMostTTL))
 	}
 	if f.UI != nil {
 		set(&a.Page, f.UI.Enabled)
@@ -166,6 +177,12 @@ func (a Access) validate() (errs []error) {
 		if limit.n < 1 {
 			fault("limits.http_max_%s: %d is less than 1", limit.key, limit.n)
 		}
+	}
+	switch {
+	case a.TokenLeastTTL <= 0:
+		fault("acl.token_min_expiration_ttl: %s is not positive", a.TokenLeastTTL)
+	case a.TokenMostTTL < a.TokenLeastTTL:
+		fault("acl.token_max_expiration_ttl: %s is less than token_min_expiration_ttl, %s", a.TokenMostTTL, a.TokenLeastTTL)
 	}
 	t := a.TLS
 	for _, file := range []struct{ key, path string }{{"ca_file", t.CAFile}, {"cert_file", t.CertFile}, {"key_file", t.KeyFile}} {

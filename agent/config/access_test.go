@@ -2,6 +2,7 @@ package config
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -12,6 +13,9 @@ func TestKeysOfAccess(t *testing.T) {
 		"bind_addr = \"unix:///run/w.sock\"\nhttp_socket_group = \"ops\"": func(c *Config) { c.BindAddr, c.Access.SocketGroup = "unix:///run/w.sock", "ops" },
 		`insecure_api = true`:                                             func(c *Config) { c.Access.Insecure = true },
 		`acl { enabled = true }`:                                          func(c *Config) { c.Access.ACL = true },
+		"acl {\n token_min_expiration_ttl = \"1s\"\n token_max_expiration_ttl = \"720h\"\n}": func(c *Config) {
+			c.Access.TokenLeastTTL, c.Access.TokenMostTTL = time.Second, 720*time.Hour
+		},
 		"tls {\n http = true\n ca_file = \"/ca\"\n cert_file = \"/cert\"\n key_file = \"/key\"\n verify_https_client = true\n}": func(c *Config) {
 			c.Access.TLS = TLS{HTTP: true, CAFile: "/ca", CertFile: "/cert", KeyFile: "/key", VerifyHTTPSClient: true}
 		},
@@ -45,7 +49,9 @@ func TestFaultsOfAccess(t *testing.T) {
 		`bind_addr: a socket has no TLS: leave out tls { http = true }`: func(c *Config) {
 			c.BindAddr, c.Access.TLS = "unix:///w", TLS{HTTP: true, CertFile: "/cert", KeyFile: "/key"}
 		},
-		`http_socket_group: there is no socket: bind_addr is "127.0.0.1"`: func(c *Config) { c.Access.SocketGroup = "ops" },
+		`http_socket_group: there is no socket: bind_addr is "127.0.0.1"`:               func(c *Config) { c.Access.SocketGroup = "ops" },
+		`acl.token_min_expiration_ttl: 0s is not positive`:                              func(c *Config) { c.Access.TokenLeastTTL = 0 },
+		`acl.token_max_expiration_ttl: 59s is less than token_min_expiration_ttl, 1m0s`: func(c *Config) { c.Access.TokenMostTTL = 59 * time.Second },
 	} {
 		c := Default()
 		spoil(&c)

@@ -17,6 +17,7 @@ import (
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/runners/artifact"
 	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/runners/template"
 )
 
 // Config is the configuration of an agent. [Default] makes a complete one. The tags are the
@@ -90,6 +91,7 @@ type Client struct {
 	// MaxKillTimeout caps the kill_timeout of tasks.
 	MaxKillTimeout time.Duration `key:"max_kill_timeout"`
 	Artifact       Artifact      `key:"artifact"`
+	Templates      Templates     `key:"template"`
 	// DisableRemoteExec refuses to run commands in tasks.
 	DisableRemoteExec bool `key:"disable_remote_exec"`
 	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
@@ -105,6 +107,22 @@ type Client struct {
 	GCParallel     int      `key:"gc_parallel_destroys"`
 	AllowedDrivers []string `key:"drivers.allow"` // empty: all
 	BlockedDrivers []string `key:"drivers.block"` // even when they are allowed
+}
+
+// Templates is what is said of the templates of all tasks.
+type Templates struct {
+	// Wait is of templates without one. A Max of 0 is four times Min.
+	Wait Wait `key:"wait"`
+	// WaitBounds are the least min and the greatest max of the others'; 0: any.
+	WaitBounds Wait `key:"wait_bounds"`
+	// Denied are functions that no template can call.
+	Denied []string `key:"function_denylist"`
+}
+
+// Wait is how long a template waits for quiet.
+type Wait struct {
+	Min time.Duration `key:"min"`
+	Max time.Duration `key:"max"`
 }
 
 // Artifact bounds each artifact that a task fetches.
@@ -175,7 +193,10 @@ func Default() Config {
 		HTTPPort:    4646,        // Nomad's, so that its command line finds us
 		LogLevel:    "info",
 		TrustedKeys: []string{},
-		Access:      Access{Page: true, Limits: Limits{Reads: 256, Bodies: 64, Streams: 1024, Connections: 2048}},
+		Access: Access{
+			Page: true, TokenLeastTTL: time.Minute, TokenMostTTL: 24 * time.Hour,
+			Limits: Limits{Reads: 256, Bodies: 64, Streams: 1024, Connections: 2048},
+		},
 		Client: Client{
 			NodePool:       "default",
 			CNIPath:        "/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni", // Nomad's, and where packages have them
@@ -184,6 +205,7 @@ func Default() Config {
 			BridgeSubnet:   "172.26.80.0/20",
 			ChrootEnv:      defaultChroot(),
 			EnvDenylist:    []string{},
+			Templates:      Templates{Denied: []string{}},
 			MaxKillTimeout: task.DefaultMaxKillTimeout,
 			Artifact:       Artifact{MaxSize: int(fetch.Bytes >> 20), MaxFiles: int(fetch.Files), Timeout: fetch.Time},
 			GCMaxAllocs:    gc.MaxAllocs,
@@ -319,6 +341,14 @@ func (c Client) validate() (errs []error) {
 	for _, s := range c.Servers {
 		if s == "" || strings.ContainsFunc(s, unprintable) || strings.ContainsAny(s, "=/") {
 			fault("servers: %q is not HOST:PORT: others than addresses and names are not looked up", s)
+		}
+	}
+	for _, wait := range []struct {
+		key string
+		Wait
+	}{{"wait", c.Templates.Wait}, {"wait_bounds", c.Templates.WaitBounds}} {
+		if err := template.Wait(wait.Wait).Fault(); err != nil {
+			fault("template.%s: %w", wait.key, err)
 		}
 	}
 	if r := c.Reserved; r.CPU < 0 || r.Memory < 0 || r.Disk < 0 {

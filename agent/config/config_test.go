@@ -12,14 +12,16 @@ import (
 
 func TestBoundsOfTheClient(t *testing.T) {
 	for want, spoil := range map[string]func(*Client){
-		"client.gc_max_allocs: 0 is less than 1":                             func(c *Client) { c.GCMaxAllocs = 0 },
-		"client.gc_parallel_destroys: -1 is less than 1":                     func(c *Client) { c.GCParallel = -1 },
-		"client.gc_interval: -1s is not positive":                            func(c *Client) { c.GCInterval = -time.Second },
-		"client.artifact.max_size: 0 is less than 1":                         func(c *Client) { c.Artifact.MaxSize = 0 },
-		"client.artifact.max_files: -1 is less than 1":                       func(c *Client) { c.Artifact.MaxFiles = -1 },
-		"client.artifact.timeout: 0s is not positive":                        func(c *Client) { c.Artifact.Timeout = 0 },
-		"client.gc_disk_usage_threshold: 0 is not a percentage above 0":      func(c *Client) { c.GCDiskUsage = 0 },
-		"client.gc_inode_usage_threshold: 100.5 is not a percentage above 0": func(c *Client) { c.GCInodeUsage = 100.5 },
+		"client.gc_max_allocs: 0 is less than 1":                                   func(c *Client) { c.GCMaxAllocs = 0 },
+		"client.gc_parallel_destroys: -1 is less than 1":                           func(c *Client) { c.GCParallel = -1 },
+		"client.gc_interval: -1s is not positive":                                  func(c *Client) { c.GCInterval = -time.Second },
+		"client.artifact.max_size: 0 is less than 1":                               func(c *Client) { c.Artifact.MaxSize = 0 },
+		"client.artifact.max_files: -1 is less than 1":                             func(c *Client) { c.Artifact.MaxFiles = -1 },
+		"client.template.wait: min 2s is greater than max 1s":                      func(c *Client) { c.Templates.Wait = Wait{2 * time.Second, time.Second} },
+		"client.template.wait_bounds: it can't be negative: min is 0s and max -1s": func(c *Client) { c.Templates.WaitBounds.Max = -time.Second },
+		"client.artifact.timeout: 0s is not positive":                              func(c *Client) { c.Artifact.Timeout = 0 },
+		"client.gc_disk_usage_threshold: 0 is not a percentage above 0":            func(c *Client) { c.GCDiskUsage = 0 },
+		"client.gc_inode_usage_threshold: 100.5 is not a percentage above 0":       func(c *Client) { c.GCInodeUsage = 100.5 },
 	} {
 		c := Default()
 		spoil(&c.Client)

@@ -81,6 +81,7 @@ type clientBlock struct {
 	GCInterval     *hcl.Attribute     `hcl:"gc_interval,optional"`
 	GCParallel     *int               `hcl:"gc_parallel_destroys,optional"`
 	Artifact       *artifactBlock     `hcl:"artifact,block"`
+	Template       *templateBlock     `hcl:"template,block"`
 	Reserved       *reservedBlock     `hcl:"reserved,block"`
 	HostNetworks   []hostNetworkBlock `hcl:"host_network,block"`
 	HostVolumes    []hostVolumeBlock  `hcl:"host_volume,block"`
@@ -97,6 +98,18 @@ type artifactBlock struct {
 	MaxSize  *int           `hcl:"max_size,optional"`
 	MaxFiles *int           `hcl:"max_files,optional"`
 	Timeout  *hcl.Attribute `hcl:"timeout,optional"`
+}
+
+type templateBlock struct {
+	Wait       *waitBlock `hcl:"wait,block"`
+	WaitBounds *waitBlock `hcl:"wait_bounds,block"`
+	Denied     *[]string  `hcl:"function_denylist,optional"`
+	Blocked    *[]string  `hcl:"function_blacklist,optional"` // the same, as it was called before
+}
+
+type waitBlock struct {
+	Min *hcl.Attribute `hcl:"min,optional"`
+	Max *hcl.Attribute `hcl:"max,optional"`
 }
 
 type reservedBlock struct {
@@ -417,6 +430,12 @@ func (l *loader) client(b *clientBlock) {
 		set(&c.Artifact.MaxFiles, b.Artifact.MaxFiles)
 		set(&c.Artifact.Timeout, l.duration(b.Artifact.Timeout))
 	}
+	if t := b.Template; t != nil {
+		set(&c.Templates.Denied, t.Blocked)
+		set(&c.Templates.Denied, t.Denied)
+		l.wait(&c.Templates.Wait, t.Wait)
+		l.wait(&c.Templates.WaitBounds, t.WaitBounds)
+	}
 	if b.Reserved != nil {
 		set(&c.Reserved.CPU, b.Reserved.CPU)
 		set(&c.Reserved.Memory, b.Reserved.Memory)
@@ -455,6 +474,13 @@ func with[V any](blocks map[string]V, name string, block V) map[string]V {
 	}
 	c[name] = block
 	return c
+}
+
+func (l *loader) wait(to *Wait, b *waitBlock) {
+	if b != nil {
+		set(&to.Min, l.duration(b.Min))
+		set(&to.Max, l.duration(b.Max))
+	}
 }
 
 // duration reads a duration such as "30s"; nil: there is none, or the error was reported.

@@ -57,8 +57,12 @@ func TestEveryKey(t *testing.T) {
 		"gc_interval":             {"client {\n gc_interval = \"10m\"\n}", func(c *Config) { c.Client.GCInterval = 10 * time.Minute }},
 		"gc_parallel_destroys":    {"client {\n gc_parallel_destroys = 8\n}", func(c *Config) { c.Client.GCParallel = 8 }},
 		"artifact":                {"client {\n artifact {\n max_size = 1\n max_files = 2\n timeout = \"3s\"\n}\n}", func(c *Config) { c.Client.Artifact = Artifact{1, 2, 3 * time.Second} }},
-		"reserved":                {"client {\n reserved {\n cpu = 1\n memory = 2\n disk = 3\n}\n}", func(c *Config) { c.Client.Reserved = Resources{1, 2, 3} }},
-		"reserved lists":          {"client {\n reserved {\n reserved_ports = \"22\"\n cores = \"0-1\"\n}\n}", func(c *Config) { c.Client.ReservedPorts, c.Client.ReservedCores = "22", "0-1" }},
+		"template": {"client {\n template {\n function_denylist = [\"a\"]\n wait {\n min = \"1s\"\n max = \"2s\"\n}\n wait_bounds {\n min = \"3s\"\n}\n}\n}", func(c *Config) {
+			c.Client.Templates = Templates{Wait{time.Second, 2 * time.Second}, Wait{Min: 3 * time.Second}, []string{"a"}}
+		}},
+		"template, as it was": {"client {\n template {\n function_blacklist = [\"a\"]\n}\n}", func(c *Config) { c.Client.Templates.Denied = []string{"a"} }},
+		"reserved":            {"client {\n reserved {\n cpu = 1\n memory = 2\n disk = 3\n}\n}", func(c *Config) { c.Client.Reserved = Resources{1, 2, 3} }},
+		"reserved lists":      {"client {\n reserved {\n reserved_ports = \"22\"\n cores = \"0-1\"\n}\n}", func(c *Config) { c.Client.ReservedPorts, c.Client.ReservedCores = "22", "0-1" }},
 		"host_network": {"client {\n host_network \"a\" {\n cidr = \"10.0.0.0/8\"\n}\n host_network \"b\" {\n interface = \"eth0\"\n reserved_ports = \"1-2\"\n}\n}", func(c *Config) {
 			c.Client.HostNetworks = map[string]HostNetwork{"a": {CIDR: "10.0.0.0/8"}, "b": {Interface: "eth0", ReservedPorts: "1-2"}}
 		}},

@@ -40,6 +40,7 @@ const (
 	modules      = "plugins are modules: they take no arguments, and listen on nothing"
 	ownBounds    = "artifact.max_size, max_files and timeout bound what is fetched, and it is fetched by the agent itself"
 	ownTokens    = "tokens are looked at with each request"
+	lookedAt     = "what templates are rendered from is looked at once a second, and again when that failed"
 	noCSI        = "there are no CSI volumes"
 )
 
@@ -78,8 +79,6 @@ var nomadKeys = []NomadKey{
 	{Key: "acl.policy_ttl", Why: ownTokens},
 	{Key: "acl.replication_token", Why: noPeers},
 	{Key: "acl.role_ttl", Why: ownTokens},
-	{Key: "acl.token_max_expiration_ttl", Why: "tokens expire when they are made to, after a minute at the least"},
-	{Key: "acl.token_min_expiration_ttl", Why: "tokens expire when they are made to, after a minute at the least"},
 	{Key: "acl.token_ttl", Why: ownTokens},
 
 	{Key: "client.alloc_dir", Why: byDataDir},
@@ -128,7 +127,14 @@ var nomadKeys = []NomadKey{
 	{Key: "client.server_join.retry_max", As: []string{"0"}, Why: "servers are tried for as long as it takes"},
 	{Key: "client.server_join.start_join", As: []string{""}, Refused: true, Why: "a client has retry_join"},
 	{Key: "client.state_dir", Why: byDataDir},
-	{Key: "client.template", Why: "templates read files of their task, services, and nothing else"},
+	{Key: "client.template.block_query_wait", Why: lookedAt},
+	{Key: "client.template.consul_retry", Why: noConsul},
+	{Key: "client.template.disable_file_sandbox", As: []string{"false"}, Refused: true, Why: "templates read files of their task alone"},
+	{Key: "client.template.max_stale", Why: noConsul},
+	{Key: "client.template.nomad_retry", Why: lookedAt},
+	{Key: "client.template.use_client_consul_token", As: []string{"false"}, Why: noConsul},
+	{Key: "client.template.vault_default_lease_duration", Why: noVault},
+	{Key: "client.template.vault_retry", Why: noVault},
 	{Key: "client.users", Why: "tasks run as the user that they name"},
 
 	{Key: "limits.http_max_conns_per_client", Why: "http_max_conns bounds all clients together"},

@@ -83,10 +83,6 @@ func (m meta) printToken(f *flags, t *nomad.ACLToken) int {
 	if *f.json {
 		return m.printJSON(t)
 	}
-	policies := "n/a"
-	if t.Type == "client" {
-		policies = strings.Join(t.Policies, ", ")
-	}
 	expiry := "<none>"
 	if t.ExpirationTime != nil {
 		expiry = t.ExpirationTime.UTC().String()
@@ -95,7 +91,7 @@ func (m meta) printToken(f *flags, t *nomad.ACLToken) int {
 	if t.SecretID != "" { // the node has forgotten it of others
 		pairs = append(pairs, [2]string{"Secret ID", t.SecretID})
 	}
-	m.pairs(append(pairs, [][2]string{
+	pairs = append(pairs, [][2]string{
 		{"Name", t.Name},
 		{"Type", t.Type},
 		{"Global", fmt.Sprint(t.Global)},
@@ -103,7 +99,21 @@ func (m meta) printToken(f *flags, t *nomad.ACLToken) int {
 		{"Expiry Time", expiry},
 		{"Create Index", fmt.Sprint(t.CreateIndex)},
 		{"Modify Index", fmt.Sprint(t.ModifyIndex)},
-		{"Policies", policies},
-	}...))
+	}...)
+	if t.Type == "management" {
+		m.pairs(append(pairs, [2]string{"Policies", "n/a"}, [2]string{"Roles", "n/a"}))
+		return 0
+	}
+	m.pairs(append(pairs, [2]string{"Policies", fmt.Sprint(t.Policies)}))
+	m.ui.Output("\nRoles")
+	if len(t.Roles) == 0 {
+		m.ui.Output("<none>")
+		return 0
+	}
+	rows := [][]string{{"ID", "Name"}}
+	for _, r := range t.Roles {
+		rows = append(rows, []string{r.ID, r.Name})
+	}
+	m.table(rows)
 	return 0
 }

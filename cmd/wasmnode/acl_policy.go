@@ -1,6 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"errors"
+	"flag"
 	"fmt"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -16,15 +19,16 @@ func (*aclPolicyApplyCommand) Help() string {
 	return `Usage: wasmnode acl policy apply [options] NAME FILE
 
   Makes a policy of the rules in a file ("-" reads standard input), or changes it: what
-  tokens with it may do changes at once.
+  tokens with it, or tasks that it is attached to, may do changes at once.
 
 Options:
 
   -description=TEXT  What people read of it.
-  -job=JOB           Refused, as -group and -task are: policies are for tokens, and the
-                     identities of workloads have Nomad's own rights.
-  -group=GROUP       See -job.
-  -task=TASK         See -job.` + commonOptions
+  -namespace=NAME    Attaches the policy to the tasks of a namespace, which have it with the
+                     token of their identity, and when templates read variables.
+  -job=JOB           Attaches it to those of a job in that alone.
+  -group=GROUP       Attaches it to those of a group of the job.
+  -task=TASK         Attaches it to a task of the group.` + commonOptions
 }
 
 // Run implements [subcommand].
@@ -39,6 +43,19 @@ func (c *aclPolicyApplyCommand) Run(args []string) int {
 	client := c.connect(f, args, 2, 2, c.Help())
 	if client == nil {
 		return 1
+	}
+	f.Visit(func(given *flag.Flag) {
+		if given.Name == "namespace" { // not where the environment has one, as with Nomad
+			job.Namespace = given.Value.String()
+		}
+	})
+	switch {
+	case job.JobID != "" && job.Namespace == "":
+		return c.fail(f, errors.New("-namespace is required if -job is set"))
+	case job.Group != "" && job.JobID == "":
+		return c.fail(f, errors.New("-job is required if -group is set"))
+	case job.Task != "" && job.Group == "":
+		return c.fail(f, errors.New("-group is required if -task is set"))
 	}
 	rules, err := readFile(f.Arg(1))
 	if err != nil {
@@ -117,6 +134,10 @@ func (c *aclPolicyInfoCommand) Run(args []string) int {
 		{"Name", p.Name}, {"Description", p.Description},
 		{"CreateIndex", fmt.Sprint(p.CreateIndex)}, {"ModifyIndex", fmt.Sprint(p.ModifyIndex)},
 	})
+	if j := p.JobACL; j != nil {
+		c.ui.Output("\nAssociated Workload")
+		c.pairs([][2]string{{"Namespace", j.Namespace}, {"JobID", j.JobID}, {"Group", j.Group}, {"Task", j.Task}})
+	}
 	c.ui.Output("\nRules\n\n" + p.Rules)
 	return 0
 }
@@ -153,6 +174,57 @@ func (c *aclPolicyListCommand) Run(args []string) int {
 	rows := [][]string{{"Name", "Description"}}
 	for _, p := range list {
 		rows = append(rows, []string{p.Name, p.Description})
+	}
+	c.table(rows)
+	return 0
+}
+
+type aclPolicySelfCommand struct{ meta }
+
+// Synopsis implements [subcommand].
+func (*aclPolicySelfCommand) Synopsis() string { return "List the policies of the token in use" }
+
+// Help implements [subcommand].
+func (*aclPolicySelfCommand) Help() string {
+	return `Usage: wasmnode acl policy self [options]
+
+  Lists the policies of the token that -token or NOMAD_TOKEN has, its roles' too, or of the
+  task whose identity it is of, and what they are attached to.
+
+Options:
+` + commonOptions
+}
+
+// Run implements [subcommand].
+func (c *aclPolicySelfCommand) Run(args []string) int {
+	f := c.flags("acl policy self")
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
+		return 1
+	}
+	// A task's token is of no ACL token: then the first answer is an error.
+	if token, _, err := client.ACLTokens().Self(nil); err == nil && token.Type == "management" {
+		c.ui.Output("This is a management token. No individual policies are assigned.")
+		return 0
+	}
+	list, _, err := client.ACLPolicies().Self(nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if *f.json {
+		return c.printJSON(list)
+	}
+	if len(list) == 0 {
+		c.ui.Output("No policies found.")
+		return 0
+	}
+	rows := [][]string{{"Name", "Job ID", "Group Name", "Task Name"}}
+	for _, p := range list {
+		row := []string{p.Name, "<unavailable>", "<unavailable>", "<unavailable>"}
+		if j := p.JobACL; j != nil {
+			row = []string{p.Name, cmp.Or(j.JobID, "<not specified>"), cmp.Or(j.Group, "<not specified>"), cmp.Or(j.Task, "<not specified>")}
+		}
+		rows = append(rows, row)
 	}
 	c.table(rows)
 	return 0

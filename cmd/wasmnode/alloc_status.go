@@ -229,6 +229,7 @@ func (c *allocStatusCommand) task(f *flags, name string, a *nomad.Allocation, us
 	if all && usage != nil && usage.Tasks[name] != nil {
 		c.deviceStats(usage.Tasks[name].ResourceUsage.DeviceStats, *f.verbose)
 	}
+	c.hostVolumes(a, name)
 	c.ui.Output("\nTask Events:")
 	c.pairs([][2]string{
 		{"Started At", timeOrNA(s.StartedAt)},

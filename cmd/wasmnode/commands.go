@@ -81,12 +81,20 @@ func (r registry) acl(m meta) {
 	r["acl policy delete"] = &aclPolicyDeleteCommand{m}
 	r["acl policy info"] = &aclPolicyInfoCommand{m}
 	r["acl policy list"] = &aclPolicyListCommand{m}
+	r["acl policy self"] = &aclPolicySelfCommand{m}
+	r.group(m, "acl role", "Roles: policies that tokens have together")
+	r["acl role create"] = &aclRoleCreateCommand{m}
+	r["acl role delete"] = &aclRoleDeleteCommand{m}
+	r["acl role info"] = &aclRoleInfoCommand{m}
+	r["acl role list"] = &aclRoleListCommand{m}
+	r["acl role update"] = &aclRoleUpdateCommand{m}
 	r.group(m, "acl token", "Tokens: what lets somebody in")
 	r["acl token create"] = &aclTokenCreateCommand{m}
 	r["acl token delete"] = &aclTokenDeleteCommand{m}
 	r["acl token info"] = &aclTokenInfoCommand{m}
 	r["acl token list"] = &aclTokenListCommand{m}
 	r["acl token self"] = &aclTokenSelfCommand{m}
+	r["acl token update"] = &aclTokenUpdateCommand{m}
 }
 
 func (r registry) alloc(m meta) {

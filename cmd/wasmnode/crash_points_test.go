@@ -25,7 +25,7 @@ func TestCrashAtEveryFailpoint(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills a node a hundred times")
 	}
-	walkFailpoints(t, scenario{(*crashWorld).play, (*crashWorld).checkAndStop})
+	walkFailpoints(t, scenario{play: (*crashWorld).play, after: (*crashWorld).checkAndStop})
 }
 
 // scenario is what an agent dies in.
@@ -34,6 +34,8 @@ type scenario struct {
 	play func(*crashWorld, *testing.T)
 	// after checks what is left, with another agent, and ends it.
 	after func(*crashWorld, *testing.T)
+	// only are what the names of the points begin with where it dies; nil: at all that it passes.
+	only []string
 }
 
 // checkAndStop is after play.
@@ -100,6 +102,16 @@ func failpoints(t *testing.T, s scenario) map[string]int {
 		points[strings.TrimSpace(point)]++
 	}
 	require.Greater(t, len(points), 30)
+	if s.only == nil {
+		return points
+	}
+	for _, begins := range s.only {
+		require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(points)), func(point string) bool { return strings.HasPrefix(point, begins) }),
+			"the scenario does not pass %s", begins)
+	}
+	maps.DeleteFunc(points, func(point string, _ int) bool {
+		return !slices.ContainsFunc(s.only, func(begins string) bool { return strings.HasPrefix(point, begins) })
+	})
 	return points
 }
 

@@ -20,7 +20,7 @@ func TestCrashAtEveryFailpointOfAPreemption(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills a node dozens of times")
 	}
-	walkFailpoints(t, scenario{(*crashWorld).playPreemption, (*crashWorld).finishPreemption})
+	walkFailpoints(t, scenario{play: (*crashWorld).playPreemption, after: (*crashWorld).finishPreemption})
 }
 
 const (

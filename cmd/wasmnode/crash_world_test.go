@@ -42,6 +42,7 @@ type crashWorld struct {
 	kills      int // of the supervisor, so far
 	made       int
 	jobs       map[string]*crashJob // by the ID
+	kept       []string             // of the job that moves: the allocations whose data it has
 }
 
 func newCrashWorld(t *testing.T) *crashWorld {

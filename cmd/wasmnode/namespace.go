@@ -200,9 +200,8 @@ func (n *namespaceFile) texts(ns *nomad.Namespace) (diags hcl.Diagnostics) {
 		block *freeBlock
 		into  *map[string]string
 	}{{n.Meta, &ns.Meta}, {n.RequiredClaims, &ns.RequiredExtraClaims}, {n.OptionalClaims, &ns.OptionalExtraClaims}} {
-		if b.block != nil {
-			diags = append(diags, gohcl.DecodeBody(b.block.Body, nil, b.into)...)
-		}
+		texts, wrong := b.block.texts()
+		*b.into, diags = texts, append(diags, wrong...)
 	}
 	return diags
 }

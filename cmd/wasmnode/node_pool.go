@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclparse"
 	nomad "github.com/hashicorp/nomad/api"
@@ -41,10 +40,6 @@ type poolBlock struct {
 	Scheduler   *freeBlock `hcl:"scheduler_config,block"`
 }
 
-type freeBlock struct {
-	Body hcl.Body `hcl:",remain"`
-}
-
 // readPools parses a file's node pools.
 func readPools(path string, content []byte, isJSON bool) (pools []*nomad.NodePool, err error) {
 	if isJSON {
@@ -67,10 +62,8 @@ func readPools(path string, content []byte, isJSON bool) (pools []*nomad.NodePoo
 		if b.Scheduler != nil {
 			p.SchedulerConfiguration = &nomad.NodePoolSchedulerConfiguration{} // which the node refuses
 		}
-		if b.Meta != nil {
-			if diags := gohcl.DecodeBody(b.Meta.Body, nil, &p.Meta); diags.HasErrors() {
-				return nil, diags
-			}
+		if p.Meta, diags = b.Meta.texts(); diags.HasErrors() {
+			return nil, diags
 		}
 		pools = append(pools, p)
 	}

@@ -3,19 +3,19 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/wasmnode/wasmnode/internal/absent"
 )
 
 // Why commands of Nomad's are refused.
 const (
-	noPeers        = "a node is its own server, and knows no others"
-	noGossip       = "gossip has no keys: a node is its own server, and talks to no others"
-	noRaftLog      = "there is no log of Raft's: type: wasmnode operator snapshot save FILE"
-	ownSnapshots   = "a snapshot is of this program's own form: type: wasmnode operator snapshot inspect FILE"
-	noIntroduction = "a node is its own server: it is introduced to none, and has no identity for others"
-	noLogin        = "there are no ways to log in but tokens: type: wasmnode acl token create"
-	noConsul       = "there is no Consul: jobs that ask for it are refused"
-	noVault        = "there is no Vault: jobs that ask for it are refused"
-	noRoles        = "roles are not supported: tokens name their policies"
+	noPeers      = "a node is its own server, and knows no others"
+	noGossip     = "gossip has no keys: a node is its own server, and talks to no others"
+	noRaftLog    = "there is no log of Raft's: type: wasmnode operator snapshot save FILE"
+	ownSnapshots = "a snapshot is of this program's own form: type: wasmnode operator snapshot inspect FILE"
+	noConsul     = "there is no Consul: jobs that ask for it are refused"
+	noLogin      = absent.Login + ": type: wasmnode acl token create"
+	noVault      = "there is no Vault: jobs that ask for it are refused"
 )
 
 // refusals are commands of Nomad's that nothing here can be asked for, with what they do there.
@@ -30,15 +30,10 @@ var refusals = map[string]struct{ does, why string }{
 	"acl binding-rule info":            {"Show a rule of who is who", noLogin},
 	"acl binding-rule list":            {"List the rules of who is who", noLogin},
 	"acl binding-rule update":          {"Change a rule of who is who", noLogin},
-	"acl role create":                  {"Make a role", noRoles},
-	"acl role delete":                  {"Remove a role", noRoles},
-	"acl role info":                    {"Show a role", noRoles},
-	"acl role list":                    {"List the roles", noRoles},
-	"acl role update":                  {"Change a role", noRoles},
 	"login":                            {"Log in by another service", noLogin},
-	"node identity get":                {"Show the node's identity", noIntroduction},
-	"node identity renew":              {"Renew the node's identity", noIntroduction},
-	"node intro create":                {"Make a token that introduces a node", noIntroduction},
+	"node identity get":                {"Show the node's identity", absent.Introduction},
+	"node identity renew":              {"Renew the node's identity", absent.Introduction},
+	"node intro create":                {"Make a token that introduces a node", absent.Introduction},
 	"operator gossip keyring generate": {"Draw a key", noGossip},
 	"operator gossip keyring install":  {"Give all servers a key", noGossip},
 	"operator gossip keyring list":     {"List the keys", noGossip},

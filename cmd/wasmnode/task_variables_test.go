@@ -85,6 +85,6 @@ func TestATaskReadsAVariable(t *testing.T) {
 	require.Zero(t, n.run(t, "job", "run", "-detach", file("nomad/jobs/other")).code)
 	n.awaitAlloc(t, "reading", func(a *nomad.AllocationListStub) bool {
 		return a.ID != alloc.ID && a.ClientStatus == nomad.AllocClientStatusFailed &&
-			tells(`variable "nomad/jobs/other" in namespace "default": Permission denied: with ACLs, the policy of a task's identity is to read nomad/jobs, nomad/jobs/reading, nomad/jobs/reading/g, nomad/jobs/reading/g/t in namespace "default"`)(a)
+			tells(`variable "nomad/jobs/other" in namespace "default": Permission denied: with ACLs, the policy of a task's identity is to read nomad/jobs, nomad/jobs/reading, nomad/jobs/reading/g, nomad/jobs/reading/g/t in namespace "default", and no policy is attached to it`)(a)
 	})
 }

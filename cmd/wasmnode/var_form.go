@@ -14,7 +14,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclparse"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/zclconf/go-cty/cty"
@@ -134,15 +133,6 @@ type varFile struct {
 	Rest        hcl.Body `hcl:",remain"`
 }
 
-// itemsAttribute and itemsBlock are the two ways to write items.
-type itemsAttribute struct {
-	Items map[string]string `hcl:"items,optional"`
-}
-
-type itemsBlock struct {
-	Items freeBlock `hcl:"items,block"`
-}
-
 // decodeVariable reads a variable in a form.
 func decodeVariable(path string, content []byte, form string) (*nomad.Variable, error) {
 	if form == "json" {
@@ -160,23 +150,9 @@ func decodeVariable(path string, content []byte, form string) (*nomad.Variable, 
 	if diags.HasErrors() {
 		return nil, diags
 	}
-	items, diags := decodeItems(file.Rest, len(parsed.Body.(*hclsyntax.Body).Blocks) > 0)
+	items, diags := textsOf(file.Rest, "items", hasBlock(parsed.Body, "items"))
 	if diags.HasErrors() {
 		return nil, diags
 	}
 	return &nomad.Variable{Namespace: file.Namespace, Path: file.Path, ModifyIndex: file.ModifyIndex, Items: items}, nil
-}
-
-func decodeItems(body hcl.Body, isBlock bool) (items map[string]string, diags hcl.Diagnostics) {
-	if !isBlock {
-		var a itemsAttribute
-		diags = gohcl.DecodeBody(body, nil, &a)
-		return a.Items, diags
-	}
-	var b itemsBlock
-	if diags = gohcl.DecodeBody(body, nil, &b); diags.HasErrors() {
-		return nil, diags
-	}
-	diags = gohcl.DecodeBody(b.Items.Body, nil, &items)
-	return items, diags
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclparse"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/internal/hclvalue"
@@ -61,15 +60,6 @@ type constraintBlock struct {
 	DistinctProperty *string `hcl:"distinct_property,optional"`
 }
 
-// parametersAttribute and parametersBlock are the two ways to write parameters.
-type parametersAttribute struct {
-	Parameters map[string]string `hcl:"parameters,optional"`
-}
-
-type parametersBlock struct {
-	Parameters freeBlock `hcl:"parameters,block"`
-}
-
 // decodeVolume reads the definition of a host volume, which is HCL or JSON.
 func decodeVolume(path string, content []byte) (*nomad.HostVolume, error) {
 	var parsed *hcl.File
@@ -98,7 +88,7 @@ func decodeVolume(path string, content []byte) (*nomad.HostVolume, error) {
 	if diags = gohcl.DecodeBody(kind.Rest, nil, &file); diags.HasErrors() {
 		return nil, errors.New(strings.Join(hclvalue.Lines(diags), "; "))
 	}
-	parameters, diags := decodeParameters(file.Rest, parsed.Body)
+	parameters, diags := textsOf(file.Rest, "parameters", hasBlock(parsed.Body, "parameters"))
 	if diags.HasErrors() {
 		return nil, errors.New(strings.Join(hclvalue.Lines(diags), "; "))
 	}
@@ -108,27 +98,6 @@ func decodeVolume(path string, content []byte) (*nomad.HostVolume, error) {
 // literal has texts mean themselves: what "${attr.kernel.name}" stands for is the node's to say.
 func literal(content []byte) []byte {
 	return bytes.ReplaceAll(bytes.ReplaceAll(content, []byte("${"), []byte("$${")), []byte("%{"), []byte("%%{"))
-}
-
-func decodeParameters(rest, whole hcl.Body) (parameters map[string]string, diags hcl.Diagnostics) {
-	native, is := whole.(*hclsyntax.Body)
-	isBlock := false
-	if is {
-		for _, block := range native.Blocks {
-			isBlock = isBlock || block.Type == "parameters"
-		}
-	}
-	if !isBlock {
-		var a parametersAttribute
-		diags = gohcl.DecodeBody(rest, nil, &a)
-		return a.Parameters, diags
-	}
-	var b parametersBlock
-	if diags = gohcl.DecodeBody(rest, nil, &b); diags.HasErrors() {
-		return nil, diags
-	}
-	diags = gohcl.DecodeBody(b.Parameters.Body, nil, &parameters)
-	return parameters, diags
 }
 
 func (f volumeFile) volume(path string, parameters map[string]string) (*nomad.HostVolume, error) {

@@ -91,6 +91,8 @@ plugin "exec" {
 	assert.Equal(t, "kept\n", n.out(t, "alloc", "logs", linked))
 	counted := run("counts", "wasi", fmt.Sprintf("module = %q\nargs = [\"/data/file\"]", s.program(t, "wordcount")), `source = "data"`, "read_only = true", "complete")
 	assert.Contains(t, n.out(t, "alloc", "logs", counted), "kept")
+	assert.Regexp(t, `\nHost Volumes:\nID +Read Only\nd +true\n\nTask Events:`, n.out(t, "alloc", "status", counted))
+	assert.Regexp(t, `\nHost Volumes:\nID +Read Only\nd +false\n`, n.out(t, "alloc", "status", linked))
 
 	refused := run("fixed", "exec", shell("cat /data/file; echo more > /data/file"), "source = \"fixed\"\nread_only = true", "", "failed")
 	assert.Equal(t, "fixed\n", n.out(t, "alloc", "logs", refused))

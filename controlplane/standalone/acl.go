@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -24,12 +25,19 @@ import (
 const (
 	// maxACLTokens bounds what each request's secret is compared with.
 	maxACLTokens = 1000
-	// maxACLTokenName and minACLTokenTTL are Nomad's.
+	// maxACLTokenName is Nomad's.
 	maxACLTokenName = 256
-	minACLTokenTTL  = time.Minute
-	// maxTokenPolicies bounds what is looked at with each of its requests.
+	// maxTokenPolicies and maxTokenRoles bound what is looked at with each of its requests.
 	maxTokenPolicies = 64
+	maxTokenRoles    = 64
 )
+
+// TokenTTL is how long tokens that expire are made for, at the least and at most. What is 0 is
+// as in [DefaultTokenTTL].
+type TokenTTL struct{ Least, Most time.Duration }
+
+// DefaultTokenTTL is Nomad's.
+var DefaultTokenTTL = TokenTTL{time.Minute, 24 * time.Hour}
 
 // BootstrapACL makes the first token, which may do everything. Its secret is the given
 // one, a UUID, or is drawn. It is made once; then again, and for the first time where the
@@ -70,18 +78,21 @@ func (cp *ControlPlane) resetAllowed(index uint64) bool {
 	return err == nil && strings.TrimSpace(string(text)) == strconv.FormatUint(index, 10)
 }
 
-// CreateACLToken makes a token with the name, type and policies of the one given, which
-// is not kept. A ttl of 0 has it never expire. The secret is returned this once.
+// CreateACLToken makes a token with the name, type, policies and roles, by their IDs or names, of
+// the one given, which is not kept. A ttl of 0 has it never expire. The secret is returned this
+// once.
 func (cp *ControlPlane) CreateACLToken(wanted *structs.ACLToken, ttl time.Duration) (token *structs.ACLToken, secret string, err error) {
-	if err := tokenFault(wanted, ttl); err != nil {
+	if err := cp.ttlFault(ttl); err != nil {
+		return nil, "", err
+	}
+	if err := tokenFault(wanted); err != nil {
 		return nil, "", err
 	}
 	secret = newSecret()
 	err = cp.write(func(t *tx) error {
-		for _, p := range wanted.Policies {
-			if p != structs.ACLReadOnly && t.policies.get(p) == nil {
-				return invalid("there is no ACL policy %q: acl policy apply makes one, and %q is built in", p, structs.ACLReadOnly)
-			}
+		made, err := t.resolved(wanted)
+		if err != nil {
+			return err
 		}
 		count := 0
 		t.tokens.all(func(id string, old *structs.ACLToken) {
@@ -94,7 +105,7 @@ func (cp *ControlPlane) CreateACLToken(wanted *structs.ACLToken, ttl time.Durati
 		if count >= maxACLTokens {
 			return errdefs.New(errdefs.FailedPrecondition, "there are %d ACL tokens, as many as there can be: delete some", count)
 		}
-		token = t.newToken(wanted, secret, ttl)
+		token = t.newToken(made, secret, ttl)
 		return nil
 	})
 	if err != nil {
@@ -103,45 +114,93 @@ func (cp *ControlPlane) CreateACLToken(wanted *structs.ACLToken, ttl time.Durati
 	return token, secret, nil
 }
 
-// tokenFault is why there can be no such token; nil: there can.
-func tokenFault(t *structs.ACLToken, ttl time.Duration) error {
+// ttlFault is why no token can be made to live so long; nil: one can.
+func (cp *ControlPlane) ttlFault(ttl time.Duration) error {
+	least, most := cmp.Or(cp.tokenTTL.Least, DefaultTokenTTL.Least), cmp.Or(cp.tokenTTL.Most, DefaultTokenTTL.Most)
+	switch {
+	case ttl == 0:
+		return nil
+	case ttl < 0:
+		return invalid("token expiration TTL '%s' should not be negative", ttl)
+	case ttl > most:
+		return invalid("expiration time cannot be more than %s in the future (was %s)", most, ttl)
+	case ttl < least:
+		return invalid("expiration time cannot be less than %s in the future (was %s)", least, ttl)
+	}
+	return nil
+}
+
+// tokenFault is why there can be no such token, whatever else there is; nil: there can.
+func tokenFault(t *structs.ACLToken) error {
+	granted := len(t.Policies) + len(t.Roles)
 	switch {
 	case t.Type != structs.ACLClient && t.Type != structs.ACLManagement:
 		return invalid("token type must be client or management")
-	case t.Type == structs.ACLManagement && len(t.Policies) > 0:
+	case t.Type == structs.ACLManagement && granted > 0:
 		return invalid("management token cannot be associated with policies or roles")
-	case t.Type == structs.ACLClient && len(t.Policies) == 0:
+	case t.Type == structs.ACLClient && granted == 0:
 		return invalid("client token missing policies or roles: the policy %q is built in, and acl policy apply makes others", structs.ACLReadOnly)
 	case len(t.Policies) > maxTokenPolicies:
 		return invalid("a token has at most %d policies", maxTokenPolicies)
-	case ttl != 0 && ttl < minACLTokenTTL:
-		return invalid("expiration time cannot be less than %s in the future", minACLTokenTTL)
-	}
-	return nameFault(t.Name)
-}
-
-func nameFault(name string) error {
-	if len(name) > maxACLTokenName || strings.ContainsFunc(name, unicode.IsControl) {
+	case len(t.Roles) > maxTokenRoles:
+		return invalid("a token has at most %d roles", maxTokenRoles)
+	case len(t.Name) > maxACLTokenName || strings.ContainsFunc(t.Name, unicode.IsControl):
 		return invalid("token name: it has more than %d bytes, or control characters", maxACLTokenName)
 	}
 	return nil
 }
 
-// RenameACLToken changes a token's name.
-func (cp *ControlPlane) RenameACLToken(accessorID, name string) (token *structs.ACLToken, err error) {
-	if err := nameFault(name); err != nil {
+// resolved is a token whose policies are there, with the IDs of its roles.
+func (t *tx) resolved(wanted *structs.ACLToken) (*structs.ACLToken, error) {
+	for _, p := range wanted.Policies {
+		if !t.hasPolicy(p) {
+			return nil, invalid("there is no ACL policy %q: acl policy apply makes one, and %q is built in", p, structs.ACLReadOnly)
+		}
+	}
+	token := wanted.Copy()
+	for i, name := range token.Roles {
+		role := t.roles.get(name)
+		if role == nil {
+			role = t.roleNamed(name)
+		}
+		if role == nil {
+			return nil, invalid("cannot find role %s", name)
+		}
+		token.Roles[i] = role.ID
+	}
+	token.Roles = distinct(token.Roles)
+	return token, nil
+}
+
+func (t *tx) hasPolicy(name string) bool {
+	return name == structs.ACLReadOnly || t.policies.get(name) != nil
+}
+
+// UpdateACLToken gives a token the name, type, policies and roles, by their IDs or names, of the
+// one given: what it may do changes at once, also after the file was damaged and its last good
+// copy took its place. Its secret and its expiry stay.
+func (cp *ControlPlane) UpdateACLToken(accessorID string, wanted *structs.ACLToken) (token *structs.ACLToken, err error) {
+	if err := tokenFault(wanted); err != nil {
 		return nil, err
 	}
-	return token, cp.write(func(t *tx) error {
+	err = cp.write(func(t *tx) error {
 		old := t.tokens.get(accessorID)
 		if old == nil {
 			return notFound("%s", structs.ErrACLTokenNotFound)
 		}
+		now, err := t.resolved(wanted)
+		if err != nil {
+			return err
+		}
 		token = old.Copy()
-		token.Name = name
+		token.Name, token.Type, token.Policies, token.Roles = now.Name, now.Type, now.Policies, now.Roles
 		t.putToken(token)
 		return nil
 	})
+	if err == nil {
+		err = cp.forgetCopied()
+	}
+	return token, err
 }
 
 // DeleteACLToken deletes a token: whoever shows its secret from now on is refused, also after
@@ -208,7 +267,8 @@ func (cp *ControlPlane) ACLToken(accessorID string) *structs.ACLToken {
 func (t *tx) newToken(wanted *structs.ACLToken, secret string, ttl time.Duration) *structs.ACLToken {
 	made := &structs.ACLToken{
 		AccessorID: t.cp.newID(), Hash: hashOf(secret), Created: t.now.UTC(),
-		Name: wanted.Name, Type: wanted.Type, Policies: slices.Clone(wanted.Policies), Global: wanted.Global,
+		Name: wanted.Name, Type: wanted.Type, Policies: slices.Clone(wanted.Policies),
+		Roles: slices.Clone(wanted.Roles), Global: wanted.Global,
 	}
 	if ttl != 0 {
 		made.Expires = made.Created.Add(ttl)

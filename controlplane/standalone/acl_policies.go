@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -28,6 +29,17 @@ func (cp *ControlPlane) ACLPolicy(name string) *structs.ACLPolicy {
 	return read(cp, func(t *tables) *structs.ACLPolicy { return t.policies[name] })
 }
 
+// ACLRules are the rules of policies.
+func (cp *ControlPlane) ACLRules(policies []string) []*acl.Rules { return cp.rules.All(policies) }
+
+// policyText is what a policy says, for the book of rules.
+func (cp *ControlPlane) policyText(name string) (rules string, index uint64) {
+	if p := cp.ACLPolicy(name); p != nil {
+		return p.Rules, p.ModifyIndex
+	}
+	return "", 0
+}
+
 // PutACLPolicy makes a policy, or takes its place: what the tokens with it may do changes at
 // once, also after the file was damaged and its last good copy took its place. Its rules are
 // not looked at. It returns the change's index. What it cannot be is errdefs.InvalidArgument,
@@ -40,6 +52,12 @@ func (cp *ControlPlane) PutACLPolicy(p structs.ACLPolicy) (index uint64, err err
 		return 0, invalid("invalid name %q of a policy: 1 to 128 letters, digits and -", p.Name)
 	case len(p.Description) > maxACLPolicyDescription:
 		return 0, invalid("description of policy %q longer than %d", p.Name, maxACLPolicyDescription)
+	case p.Tasks != nil:
+		if err := attachmentFault(p.Tasks); err != nil {
+			return 0, err
+		}
+	}
+	switch {
 	case len(p.Rules) > maxACLPolicyRules:
 		return 0, invalid("the rules of policy %q have %d bytes, at most %d are possible", p.Name, len(p.Rules), maxACLPolicyRules)
 	}
@@ -63,6 +81,34 @@ func (cp *ControlPlane) PutACLPolicy(p structs.ACLPolicy) (index uint64, err err
 		err = cp.forgetCopied()
 	}
 	return index, err
+}
+
+// attachmentFault is why a policy can be attached to no such tasks; nil: it can.
+func attachmentFault(r *structs.ACLTaskRule) error {
+	switch {
+	case r.Namespace == "" && r.JobID != "":
+		return invalid("namespace must be set to set job ID")
+	case r.JobID == "" && r.Group != "":
+		return invalid("job ID must be set to set group")
+	case r.Group == "" && r.Task != "":
+		return invalid("group must be set to set task")
+	case r.Namespace == "":
+		return invalid("a policy that is attached to tasks names their namespace")
+	}
+	return nil
+}
+
+// policiesAttachedTo names the policies that a task has, in order.
+func (cp *ControlPlane) policiesAttachedTo(w *structs.Workload) []string {
+	return read(cp, func(t *tables) (names []string) {
+		for name, p := range t.policies {
+			if p.Tasks.Has(w) {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		return names
+	})
 }
 
 // DeleteACLPolicy deletes a policy, and returns the change's index. Tokens that have it are

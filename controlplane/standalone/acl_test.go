@@ -116,7 +116,7 @@ func TestADeletedTokenIsWorthNothing(t *testing.T) {
 	s := open(t, "")
 	token, secret, err := s.CreateACLToken(reader("x"), 0)
 	require.NoError(t, err)
-	renamed, err := s.RenameACLToken(token.AccessorID, "y")
+	renamed, err := s.UpdateACLToken(token.AccessorID, reader("y"))
 	require.NoError(t, err)
 	require.Equal(t, "y", renamed.Name)
 	require.Equal(t, "x", token.Name, "what was handed out does not change")
@@ -126,7 +126,7 @@ func TestADeletedTokenIsWorthNothing(t *testing.T) {
 	_, err = s.ResolveACLToken(secret)
 	require.ErrorIs(t, err, structs.ErrACLTokenNotFound)
 	require.ErrorIs(t, s.DeleteACLToken(token.AccessorID), errdefs.NotFound)
-	_, err = s.RenameACLToken(token.AccessorID, "z")
+	_, err = s.UpdateACLToken(token.AccessorID, reader("z"))
 	require.ErrorIs(t, err, errdefs.NotFound)
 	require.Nil(t, s.ACLToken(token.AccessorID))
 }
@@ -162,11 +162,35 @@ func TestTokensThatCannotBe(t *testing.T) {
 		require.ErrorIs(t, err, errdefs.InvalidArgument)
 		require.EqualError(t, err, want)
 	}
-	_, _, err := s.CreateACLToken(reader("x"), time.Second)
-	require.EqualError(t, err, "expiration time cannot be less than 1m0s in the future")
-	_, _, err = s.CreateACLToken(reader("x"), -time.Hour)
-	require.EqualError(t, err, "expiration time cannot be less than 1m0s in the future")
 	require.Empty(t, s.ACLTokens())
+}
+
+func TestHowLongATokenCanLive(t *testing.T) {
+	for _, c := range []struct {
+		bounds     TokenTTL
+		can        []time.Duration
+		less, more time.Duration // the first that cannot be
+		least      string
+		most       string
+	}{
+		{TokenTTL{}, []time.Duration{0, time.Minute, 24 * time.Hour}, time.Minute - 1, 24*time.Hour + 1, "1m0s", "24h0m0s"},
+		{TokenTTL{Least: time.Second}, []time.Duration{time.Second, 24 * time.Hour}, time.Second - 1, 24*time.Hour + 1, "1s", "24h0m0s"},
+		{TokenTTL{time.Hour, 2 * time.Hour}, []time.Duration{time.Hour, 2 * time.Hour}, time.Hour - 1, 2*time.Hour + 1, "1h0m0s", "2h0m0s"},
+	} {
+		s, err := Open(Options{TokenTTL: c.bounds})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		for _, ttl := range c.can {
+			_, _, err := s.CreateACLToken(reader("x"), ttl)
+			require.NoError(t, err)
+		}
+		_, _, err = s.CreateACLToken(reader("x"), c.less)
+		require.EqualError(t, err, fmt.Sprintf("expiration time cannot be less than %s in the future (was %s)", c.least, c.less))
+		_, _, err = s.CreateACLToken(reader("x"), c.more)
+		require.EqualError(t, err, fmt.Sprintf("expiration time cannot be more than %s in the future (was %s)", c.most, c.more))
+		_, _, err = s.CreateACLToken(reader("x"), -time.Hour)
+		require.EqualError(t, err, "token expiration TTL '-1h0m0s' should not be negative")
+	}
 }
 
 func TestTokensAreBounded(t *testing.T) {

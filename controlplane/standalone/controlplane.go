@@ -16,6 +16,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/controlplane/standalone/keyring"
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
+	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/structs"
@@ -37,6 +38,7 @@ const (
 	TableServices    = "services"
 	TableNamespaces  = "namespaces"
 	TableACLPolicies = "acl_policies"
+	TableACLRoles    = "acl_roles"
 
 	TableHostVolumes  = "host_volumes"
 	TableVolumeClaims = "host_volume_claims"
@@ -69,6 +71,8 @@ type Options struct {
 	// ACL: callers have to show tokens. A task reads the variables of its own job only then, see
 	// [structs.TaskVariables], and all otherwise, as everybody does.
 	ACL bool
+	// TokenTTL bounds how long ACL tokens are made for that expire.
+	TokenTTL TokenTTL
 	// Issuer is the "iss" of the tokens of workloads, a URL; empty: they have none.
 	Issuer string
 	// EventBuffer is how many batches of events are kept; 0: DefaultEventBuffer.
@@ -92,6 +96,8 @@ type ControlPlane struct {
 
 	aclReset     string
 	acl          bool                          // as of Options
+	tokenTTL     TokenTTL                      // as of Options
+	rules        *acl.Book                     // of the policies
 	issuer       string                        // as of Options
 	aclBootstrap uint64                        // guarded by mu; see tx
 	scheduler    *nomad.SchedulerConfiguration // guarded by mu; never nil
@@ -156,6 +162,7 @@ type tables struct {
 	nodes       map[string]*structs.Node
 	tokens      map[string]*structs.ACLToken  // by accessor ID
 	policies    map[string]*structs.ACLPolicy // by name, but for the built-in one
+	roles       map[string]*structs.ACLRole   // by ID
 	deployments map[string]*structs.Deployment
 	pools       map[string]*nomad.NodePool  // by name, but for the built-in ones
 	namespaces  map[string]*nomad.Namespace // by name; without the default one, unless it was changed
@@ -209,6 +216,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		newID:     uuid.NewString,
 		aclReset:  opts.ACLReset,
 		acl:       opts.ACL,
+		tokenTTL:  opts.TokenTTL,
 		issuer:    opts.Issuer,
 		ring:      keyring.New(keyringOf(opts.Path)),
 		scheduler: firstSchedulerConfig(opts.Scheduler),
@@ -223,6 +231,9 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.logger == nil {
 		cp.logger = hclog.NewNullLogger()
 	}
+	cp.rules = acl.NewBook(cp.policyText, func(name string, err error) {
+		cp.logger.Error("an ACL policy cannot be read, and allows nothing", "policy", name, "error", err)
+	})
 	if cp.faults == nil {
 		cp.faults = func(*nomad.TaskGroup) []string { return nil }
 	}
@@ -240,7 +251,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableVariables, TableRootKeys, TableServices, TableHostVolumes, TableVolumeClaims, TableNamespaces, TableACLPolicies} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableVariables, TableRootKeys, TableServices, TableHostVolumes, TableVolumeClaims, TableNamespaces, TableACLPolicies, TableACLRoles} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -307,6 +318,7 @@ func newTables() tables {
 		pools:       map[string]*nomad.NodePool{},
 		namespaces:  map[string]*nomad.Namespace{},
 		policies:    map[string]*structs.ACLPolicy{},
+		roles:       map[string]*structs.ACLRole{},
 		services:    map[string]*structs.ServiceRegistration{},
 		parents:     map[jobKey]*parent{},
 		variables:   map[variableKey]*variableRow{},

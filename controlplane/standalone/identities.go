@@ -111,10 +111,17 @@ func (cp *ControlPlane) VerifyIdentity(token string) (*structs.Workload, error) 
 	case a.Namespace != c.Namespace || structs.IdentityJobID(a) != c.JobID || a.Task(c.TaskName) == nil:
 		return nil, refusedIdentity("its allocation has no such task")
 	}
-	return &structs.Workload{
-		TaskIdentity: structs.TaskIdentity{AllocID: a.ID, Task: c.TaskName},
-		Namespace:    a.Namespace, JobID: c.JobID, Group: a.TaskGroup, Variables: structs.TaskVariables(a, c.TaskName),
-	}, nil
+	return cp.workload(a, c.TaskName), nil
+}
+
+// workload is a task of an allocation, with what it may do now.
+func (cp *ControlPlane) workload(a *structs.Allocation, task string) *structs.Workload {
+	w := &structs.Workload{
+		TaskIdentity: structs.TaskIdentity{AllocID: a.ID, Task: task},
+		Namespace:    a.Namespace, JobID: structs.IdentityJobID(a), Group: a.TaskGroup, Variables: structs.TaskVariables(a, task),
+	}
+	w.Policies = cp.policiesAttachedTo(w)
+	return w
 }
 
 func refusedIdentity(why string) error {

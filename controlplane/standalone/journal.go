@@ -49,6 +49,7 @@ func (t *tx) noteChanges() {
 	noting(t, TableNodePools, &t.pools)
 	noting(t, TableACLTokens, &t.tokens)
 	noting(t, TableACLPolicies, &t.policies)
+	noting(t, TableACLRoles, &t.roles)
 	noting(t, TableServices, &t.services)
 	noting(t, TableHostVolumes, &t.volumes)
 }
@@ -95,6 +96,8 @@ func eventOf(e *journalEntry) *structs.ChangeEvent {
 		return tokenEvent(e.before.(*structs.ACLToken), after)
 	case *structs.ACLPolicy:
 		return policyEvent(e.before.(*structs.ACLPolicy), after)
+	case *structs.ACLRole:
+		return roleEvent(e.before.(*structs.ACLRole), after)
 	case *structs.ServiceRegistration:
 		return serviceEvent(e.before.(*structs.ServiceRegistration), after)
 	case *structs.NodeVolume:
@@ -243,6 +246,16 @@ func policyEvent(before, after *structs.ACLPolicy) *structs.ChangeEvent {
 		return &structs.ChangeEvent{Topic: structs.TopicACLPolicy, Type: "ACLPolicyUpserted", Key: after.Name, Object: after}
 	case before != nil:
 		return &structs.ChangeEvent{Topic: structs.TopicACLPolicy, Type: "ACLPolicyDeleted", Key: before.Name, Object: before, Deleted: true}
+	}
+	return nil
+}
+
+func roleEvent(before, after *structs.ACLRole) *structs.ChangeEvent {
+	switch {
+	case after != nil:
+		return &structs.ChangeEvent{Topic: structs.TopicACLRole, Type: "ACLRoleUpserted", Key: after.ID, Object: after}
+	case before != nil:
+		return &structs.ChangeEvent{Topic: structs.TopicACLRole, Type: "ACLRoleDeleted", Key: before.ID, Object: before, Deleted: true}
 	}
 	return nil
 }

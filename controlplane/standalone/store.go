@@ -28,6 +28,7 @@ import (
 //	deployments/<ID>          structs.Deployment
 //	node_pools/<name>         nomad.NodePool
 //	acl_policies/<name>       structs.ACLPolicy
+//	acl_roles/<ID>            structs.ACLRole
 //	namespaces/<name>         nomad.Namespace
 //	variables/<namespace>\x00<path> variableRow
 //	root_keys/<ID>            nomad.RootKeyMeta; the key itself is in a file of its own
@@ -51,6 +52,7 @@ const (
 	bucketNodePools   = "node_pools"
 	bucketNamespaces  = "namespaces"
 	bucketACLPolicies = "acl_policies"
+	bucketACLRoles    = "acl_roles"
 	bucketVariables   = "variables"
 	bucketRootKeys    = "root_keys"
 	bucketServices    = "services"
@@ -160,6 +162,7 @@ func (cp *ControlPlane) load() error {
 		loadRows(cp, dbtx, bucketVolumeClaims, cp.loadClaim)
 		cp.completeNamespaces()
 		loadRows(cp, dbtx, bucketACLPolicies, cp.loadACLPolicy)
+		loadRows(cp, dbtx, bucketACLRoles, cp.loadACLRole)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
 			return nil

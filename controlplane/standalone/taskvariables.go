@@ -11,6 +11,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -100,27 +101,29 @@ func stampOf(list []*nomad.VariableMetadata) (stamp uint64) {
 
 // readableVariables are those that a task may read.
 type readableVariables struct {
-	all       bool
-	namespace string
-	paths     []string
+	all  bool // whatever else is here
+	task *structs.Workload
+	// rights are what the task has by its policies, and by what is its own anyway.
+	rights *acl.Rights
 }
 
-func (r *readableVariables) has(namespace, path string) bool {
-	return r.all || namespace == r.namespace && slices.Contains(r.paths, path)
+// has reports whether a variable may be read or listed, as the operation says.
+func (r *readableVariables) has(namespace, path, operation string) bool {
+	return r.all || r.rights.Variable(namespace, path, operation)
 }
 
 // list are those whose paths have a prefix, in no order.
 func (r *readableVariables) list(t *tables, namespace, prefix string) (list []*nomad.VariableMetadata) {
-	if !r.all {
-		for _, path := range r.paths {
-			if row := t.variables[variableKey{namespace, path}]; row != nil && namespace == r.namespace && strings.HasPrefix(path, prefix) {
+	if !r.all && len(r.task.Policies) == 0 { // few, of which the paths are known
+		for _, path := range r.task.Variables {
+			if row := t.variables[variableKey{namespace, path}]; row != nil && r.has(namespace, path, "list") && strings.HasPrefix(path, prefix) {
 				list = append(list, &row.VariableMetadata)
 			}
 		}
 		return list
 	}
 	for key, row := range t.variables {
-		if key.namespace == namespace && strings.HasPrefix(key.path, prefix) {
+		if key.namespace == namespace && strings.HasPrefix(key.path, prefix) && r.has(namespace, key.path, "list") {
 			list = append(list, &row.VariableMetadata)
 		}
 	}
@@ -135,14 +138,23 @@ func (f ForNode) readable(ctx context.Context, by structs.TaskIdentity) (*readab
 	if a == nil {
 		return nil, notFound("allocation %q not found", by.AllocID)
 	}
-	return &readableVariables{all: !f.cp.acl, namespace: a.Namespace, paths: structs.TaskVariables(a, by.Task)}, nil
+	if !f.cp.acl {
+		return &readableVariables{all: true}, nil
+	}
+	w := f.cp.workload(a, by.Task)
+	rights := acl.RightsOf(acl.Anyone, f.cp.rules.All(w.Policies)...).WithOwn(w.MayReadVariable)
+	return &readableVariables{task: w, rights: rights}, nil
 }
 
 func (f ForNode) mayRead(ctx context.Context, by structs.TaskIdentity, namespace, path string) error {
 	may, err := f.readable(ctx, by)
-	if err != nil || may.has(namespace, path) {
+	if err != nil || may.has(namespace, path, "read") {
 		return err
 	}
-	return errdefs.New(errdefs.PermissionDenied, "variable %q in namespace %q: Permission denied: with ACLs, the policy of a task's identity is to read %s in namespace %q",
-		path, namespace, strings.Join(may.paths, ", "), may.namespace)
+	more := ", and no policy is attached to it"
+	if names := may.task.Policies; len(names) > 0 {
+		more = ", and what is attached to it, " + strings.Join(names, ", ") + ", does not allow it"
+	}
+	return errdefs.New(errdefs.PermissionDenied, "variable %q in namespace %q: Permission denied: with ACLs, the policy of a task's identity is to read %s in namespace %q%s",
+		path, namespace, strings.Join(may.task.Variables, ", "), may.task.Namespace, more)
 }

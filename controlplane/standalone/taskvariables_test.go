@@ -88,7 +88,7 @@ func TestATaskReadsTheVariablesOfItsJob(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, index)
 	_, err = cp.ForNode().TaskVariable(t.Context(), task, "other", "nomad/jobs")
-	require.ErrorContains(t, err, `variable "nomad/jobs" in namespace "other": Permission denied: with ACLs, the policy of a task's identity is to read nomad/jobs, nomad/jobs/app, nomad/jobs/app/g, nomad/jobs/app/g/t in namespace "default"`)
+	require.ErrorContains(t, err, `variable "nomad/jobs" in namespace "other": Permission denied: with ACLs, the policy of a task's identity is to read nomad/jobs, nomad/jobs/app, nomad/jobs/app/g, nomad/jobs/app/g/t in namespace "default", and no policy is attached to it`)
 	_, err = cp.ForNode().TaskVariable(t.Context(), structs.TaskIdentity{AllocID: "none", Task: "t"}, "default", "nomad/jobs")
 	require.ErrorIs(t, err, errdefs.NotFound)
 }

@@ -122,6 +122,7 @@ type tx struct {
 	pools       changes[string, *nomad.NodePool]
 	namespaces  changes[string, *nomad.Namespace]
 	policies    changes[string, *structs.ACLPolicy]
+	roles       changes[string, *structs.ACLRole]
 	services    changes[string, *structs.ServiceRegistration]
 	parents     changes[jobKey, *parent]
 	variables   changes[variableKey, *variableRow]
@@ -156,6 +157,7 @@ func (cp *ControlPlane) begin() *tx {
 		pools:        changes[string, *nomad.NodePool]{base: cp.data.pools},
 		namespaces:   changes[string, *nomad.Namespace]{base: cp.data.namespaces},
 		policies:     changes[string, *structs.ACLPolicy]{base: cp.data.policies},
+		roles:        changes[string, *structs.ACLRole]{base: cp.data.roles},
 		variables:    changes[variableKey, *variableRow]{base: cp.data.variables},
 		rootKeys:     changes[string, *nomad.RootKeyMeta]{base: cp.data.rootKeys},
 		services:     changes[string, *structs.ServiceRegistration]{base: cp.data.services},
@@ -317,6 +319,7 @@ func (t *tx) commit() error {
 	t.pools.merge()
 	t.namespaces.merge()
 	t.policies.merge()
+	t.roles.merge()
 	t.variables.merge()
 	t.rootKeys.merge()
 	t.services.merge()
@@ -384,6 +387,7 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	rows(e, bucketNodes, &t.nodes, asIs, whole)
 	rows(e, bucketNodePools, &t.pools, asIs, whole)
 	rows(e, bucketACLPolicies, &t.policies, asIs, whole)
+	rows(e, bucketACLRoles, &t.roles, asIs, whole)
 	rows(e, bucketNamespaces, &t.namespaces, asIs, whole)
 	rows(e, bucketVariables, &t.variables, variableKey.stored, whole)
 	rows(e, bucketRootKeys, &t.rootKeys, asIs, whole)

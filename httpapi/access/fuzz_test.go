@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/wasmnode/wasmnode/internal/acl"
 )
 
 // FuzzCheck holds the decision against what must never be: that a page of another origin,
@@ -42,7 +44,7 @@ func FuzzCheck(f *testing.F) {
 			set("Upgrade", "websocket")
 			set("Sec-Websocket-Key", "x")
 		}
-		route := Route{Needs: Level(how % 3), Changes: how&4 != 0}
+		route := Route{Needs: acl.Level(how % 3), Changes: how&4 != 0}
 		token, err := p.Check(r, route)
 		if err != nil {
 			if err.Error() == "" || strings.Contains(err.Error(), "\n") {
@@ -62,11 +64,11 @@ func FuzzCheck(f *testing.F) {
 			t.Fatalf("%q served to %q", host, origin)
 		case route.Changes && (origin != "" || site != "" || strings.HasPrefix(agent, "Mozilla/")):
 			t.Fatal("a browser changed something with GET")
-		case route.Needs == Manager && strings.TrimSpace(secret) != "manager":
+		case route.Needs == acl.Manager && strings.TrimSpace(secret) != "manager":
 			t.Fatalf("managed with %q", secret)
-		case route.Needs == Reader && strings.TrimSpace(secret) != "manager" && strings.TrimSpace(secret) != "reader":
+		case route.Needs == acl.Reader && strings.TrimSpace(secret) != "manager" && strings.TrimSpace(secret) != "reader":
 			t.Fatalf("read with %q", secret)
-		case route.Needs != Anyone && token.Token == nil:
+		case route.Needs != acl.Anyone && token.Token == nil:
 			t.Fatal("no token")
 		}
 		r.Method = http.MethodPost
@@ -79,7 +81,7 @@ func FuzzCheck(f *testing.F) {
 // wanted reports whether a request is one of those that people send every day.
 func wanted(r *http.Request, route Route, secret string) bool {
 	return (r.Host == "127.0.0.1:4646" || r.Host == "localhost" || r.Host == "node.example") && len(r.Header["Origin"]) == 0 &&
-		len(r.Header["Sec-Fetch-Site"]) == 0 && r.UserAgent() == "Go-http-client/1.1" && (secret == "manager" || route.Needs == Anyone)
+		len(r.Header["Sec-Fetch-Site"]) == 0 && r.UserAgent() == "Go-http-client/1.1" && (secret == "manager" || route.Needs == acl.Anyone)
 }
 
 // goodHost reports whether what stands before the port is an address, localhost, a name

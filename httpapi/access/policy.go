@@ -5,24 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/structs"
-)
-
-// Level is how much a caller may do, or has to be allowed to for what it asks. A higher
-// level includes the lower ones.
-type Level int
-
-// The levels.
-const (
-	Anyone  Level = iota // without a token
-	Reader               // a token that may read everything
-	Manager              // a token that may do everything
 )
 
 // Route is what is asked for.
 type Route struct {
 	// Needs is the least level that it is served to where ACLs are on.
-	Needs Level
+	Needs acl.Level
 	// Ruled marks what the rules of a token's policies can allow, too; they are looked at with
 	// what is asked for.
 	Ruled bool
@@ -41,8 +31,10 @@ type Policy struct {
 	// Token finds the token of a secret that a caller shows; nil: ACLs are off. Its errors
 	// go to the caller. It is not called for an empty secret.
 	Token func(secret string) (*structs.ACLToken, error)
-	// Rules are those of a token's policies; nil: there are none. The built-in policy has none.
-	Rules func(*structs.ACLToken) []*Rules
+	// Policies names the policies of a caller that is known; nil: those of its token.
+	Policies func(Caller) []string
+	// Rules are those of policies; nil: they have none. The built-in one has none.
+	Rules func(policies []string) []*acl.Rules
 	// Workload verifies the token of a task's identity, as Token does; nil: there are none.
 	Workload func(token string) (*structs.Workload, error)
 	// Tasks has nobody served without a token that is good, also where ACLs are off.
@@ -54,8 +46,8 @@ type Policy struct {
 type Caller struct {
 	Token    *structs.ACLToken
 	Workload *structs.Workload
-	// Rights are what Check found that the caller may do; nil: what everybody may, or a task.
-	Rights *Rights
+	// Rights are what Check found that the caller may do; nil: what everybody may.
+	Rights *acl.Rights
 }
 
 // Refusal is why a request is not served. Error is one sentence for the caller.
@@ -89,8 +81,8 @@ func (p *Policy) Check(r *http.Request, route Route) (Caller, error) {
 	case p.Tasks && Secret(r.Header) == "":
 		return Caller{}, &Refusal{http.StatusUnauthorized, "token", "Unauthorized: show the task's token in the header " + TokenHeader}
 	case p.Token == nil && !p.Tasks:
-		return Caller{Rights: Everything()}, nil
-	case route.Needs == Anyone && !p.Tasks:
+		return Caller{Rights: acl.Everything()}, nil
+	case route.Needs == acl.Anyone && !p.Tasks:
 		return Caller{}, nil
 	}
 	return p.authorize(r, route)
@@ -101,19 +93,36 @@ func (p *Policy) authorize(r *http.Request, route Route) (c Caller, err error) {
 	if c, err = p.Caller(r); err != nil {
 		return Caller{}, err
 	}
-	level := levelOf(c.Token)
+	policies := p.policiesOf(c)
+	level := levelOf(c.Token, policies)
 	switch {
 	case p.Token == nil:
-		c.Rights = Everything()
-	case c.Workload != nil && (route.Tasks || route.Needs == Anyone):
+		c.Rights = acl.Everything()
+		return c, nil
+	case c.Workload != nil && (route.Tasks || route.Needs == acl.Anyone || route.Ruled && len(policies) > 0):
 	case c.Token == nil, level < route.Needs && !route.Ruled:
 		return Caller{}, ErrDenied
-	case p.Rules == nil:
-		c.Rights = RightsOf(level)
-	default:
-		c.Rights = RightsOf(level, p.Rules(c.Token)...)
+	}
+	var rules []*acl.Rules
+	if p.Rules != nil {
+		rules = p.Rules(policies)
+	}
+	c.Rights = acl.RightsOf(level, rules...)
+	if c.Workload != nil {
+		c.Rights = c.Rights.WithOwn(c.Workload.MayReadVariable)
 	}
 	return c, nil
+}
+
+// policiesOf names the policies of a caller.
+func (p *Policy) policiesOf(c Caller) []string {
+	switch {
+	case p.Policies != nil:
+		return p.Policies(c)
+	case c.Token != nil:
+		return c.Token.Policies
+	}
+	return nil
 }
 
 // ErrDenied refuses what the caller's token, or its lack of one, does not allow.
@@ -138,18 +147,17 @@ func (p *Policy) Caller(r *http.Request) (c Caller, err error) {
 // token is a UUID.
 func isIdentity(secret string) bool { return strings.Count(secret, ".") == 2 }
 
-// levelOf is what a token allows; nil: what is allowed without one.
-func levelOf(t *structs.ACLToken) Level {
+// levelOf is what a token with some policies allows; nil: what is allowed without one.
+func levelOf(t *structs.ACLToken, policies []string) acl.Level {
 	switch {
 	case t == nil:
-		return Anyone
+		return acl.Anyone
 	case t.Type == structs.ACLManagement:
-		return Manager
+		return acl.Manager
+	case slices.Contains(policies, structs.ACLReadOnly):
+		return acl.Reader
 	}
-	if slices.Contains(t.Policies, structs.ACLReadOnly) {
-		return Reader
-	}
-	return Anyone
+	return acl.Anyone
 }
 
 // TokenHeader is the header in which Nomad's tools send a token's secret.

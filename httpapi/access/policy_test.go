@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -137,30 +138,30 @@ func tokens(secret string) (*structs.ACLToken, error) {
 
 func TestWhatATokenAllows(t *testing.T) {
 	p := &Policy{Token: tokens}
-	check := func(needs Level, headers ...string) error {
+	check := func(needs acl.Level, headers ...string) error {
 		_, err := p.Check(ask(http.MethodGet, "localhost", headers...), Route{Needs: needs})
 		return err
 	}
-	require.NoError(t, check(Anyone))
-	require.ErrorIs(t, check(Reader), ErrDenied)
-	require.ErrorIs(t, check(Manager), ErrDenied)
-	require.NoError(t, check(Reader, TokenHeader, "reader"))
-	require.ErrorIs(t, check(Manager, TokenHeader, "reader"), ErrDenied)
-	require.NoError(t, check(Manager, TokenHeader, "manager"))
-	require.NoError(t, check(Manager, "Authorization", "Bearer manager"))
-	require.NoError(t, check(Manager, "Authorization", "bearer   manager "))
-	require.ErrorIs(t, check(Manager, "Authorization", "Basic manager"), ErrDenied)
-	require.ErrorIs(t, check(Manager, "Authorization", "manager"), ErrDenied)
-	require.ErrorIs(t, check(Reader, TokenHeader, "other"), errUnknown)
-	require.ErrorIs(t, check(Reader, TokenHeader, "other", "Authorization", "Bearer manager"), errUnknown, "Nomad's header goes first")
+	require.NoError(t, check(acl.Anyone))
+	require.ErrorIs(t, check(acl.Reader), ErrDenied)
+	require.ErrorIs(t, check(acl.Manager), ErrDenied)
+	require.NoError(t, check(acl.Reader, TokenHeader, "reader"))
+	require.ErrorIs(t, check(acl.Manager, TokenHeader, "reader"), ErrDenied)
+	require.NoError(t, check(acl.Manager, TokenHeader, "manager"))
+	require.NoError(t, check(acl.Manager, "Authorization", "Bearer manager"))
+	require.NoError(t, check(acl.Manager, "Authorization", "bearer   manager "))
+	require.ErrorIs(t, check(acl.Manager, "Authorization", "Basic manager"), ErrDenied)
+	require.ErrorIs(t, check(acl.Manager, "Authorization", "manager"), ErrDenied)
+	require.ErrorIs(t, check(acl.Reader, TokenHeader, "other"), errUnknown)
+	require.ErrorIs(t, check(acl.Reader, TokenHeader, "other", "Authorization", "Bearer manager"), errUnknown, "Nomad's header goes first")
 	require.EqualError(t, ErrDenied, "Permission denied")
 
-	caller, err := p.Check(ask(http.MethodGet, "localhost", TokenHeader, "manager"), Route{Needs: Manager})
+	caller, err := p.Check(ask(http.MethodGet, "localhost", TokenHeader, "manager"), Route{Needs: acl.Manager})
 	require.NoError(t, err)
-	require.Equal(t, Manager, caller.Rights.Level())
+	require.Equal(t, acl.Manager, caller.Rights.Level())
 
 	off := &Policy{}
-	_, err = off.Check(ask(http.MethodPut, "localhost", TokenHeader, "other"), Route{Needs: Manager})
+	_, err = off.Check(ask(http.MethodPut, "localhost", TokenHeader, "other"), Route{Needs: acl.Manager})
 	require.NoError(t, err, "without ACLs no token is looked at")
 }
 
@@ -168,7 +169,28 @@ func TestWhatATokenAllows(t *testing.T) {
 func TestATokenDoesNotMakeAPageLessForeign(t *testing.T) {
 	p := &Policy{Token: tokens}
 	r := ask(http.MethodPut, "localhost", TokenHeader, "manager", "Origin", "http://evil.test")
-	require.Equal(t, "origin", reason(t, p, r, Route{Needs: Manager}))
+	require.Equal(t, "origin", reason(t, p, r, Route{Needs: acl.Manager}))
 	r = ask(http.MethodPut, "evil.test", TokenHeader, "manager")
-	require.Equal(t, "host", reason(t, p, r, Route{Needs: Manager}))
+	require.Equal(t, "host", reason(t, p, r, Route{Needs: acl.Manager}))
+}
+
+// What rules can allow is let through to be looked at, for who has a token.
+func TestATokenWithRulesIsLetThroughToWhatIsRuled(t *testing.T) {
+	rules, err := acl.ParseRules(`namespace "a" { policy = "write" }`)
+	require.NoError(t, err)
+	p := &Policy{
+		Token: func(string) (*structs.ACLToken, error) {
+			return &structs.ACLToken{Type: structs.ACLClient, Policies: []string{"team"}}, nil
+		},
+		Rules: func([]string) []*acl.Rules { return []*acl.Rules{rules} },
+	}
+	caller, err := p.Check(ask("GET", "localhost", TokenHeader, "x"), Route{Needs: acl.Manager, Ruled: true})
+	require.NoError(t, err)
+	by := caller.Rights
+	require.Equal(t, acl.Anyone, by.Level())
+	require.True(t, by.Namespace("a", "submit-job"))
+	_, err = p.Check(ask("GET", "localhost", TokenHeader, "x"), Route{Needs: acl.Reader})
+	require.ErrorIs(t, err, ErrDenied)
+	_, err = p.Check(ask("GET", "localhost"), Route{Needs: acl.Reader, Ruled: true})
+	require.ErrorIs(t, err, ErrDenied, "nobody without a token")
 }

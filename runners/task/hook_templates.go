@@ -29,6 +29,7 @@ const TemplatesHook = "template"
 type templatesHook struct {
 	services  template.Services
 	variables template.Variables
+	limits    template.Limits
 	rendered  []*rendered // before the last start; nil: an earlier agent did
 	first     bool        // the task has not been started yet
 	watch     *templateWatch
@@ -39,6 +40,7 @@ func (*templatesHook) Name() string { return TemplatesHook }
 // rendered is a template with what came of it.
 type rendered struct {
 	*template.Template
+	index    int               // of the task's
 	digest   string            // of that; after an agent's restart, of what the task knows of
 	env      map[string]string // the variables in it
 	made     bool              // it was rendered, now or before
@@ -80,7 +82,7 @@ func (h *templatesHook) input(dir *allocdir.TaskDir, env *taskenv.Env, alloc *st
 }
 
 func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*PrestartResult, error) {
-	all, err := checked(req.Task)
+	all, err := h.checked(req.Task)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +186,7 @@ func lookedUp(ctx context.Context, in template.Input, before map[string]string) 
 // resume is what an earlier agent rendered: on disk, with the stamps that it left. What
 // is not known is not watched.
 func (h *templatesHook) resume(r *Runner, in template.Input) error {
-	all, err := checked(r.Task())
+	all, err := h.checked(r.Task())
 	if err != nil {
 		return err
 	}
@@ -197,8 +199,8 @@ func (h *templatesHook) resume(r *Runner, in template.Input) error {
 			for key, stamps := range t.stamps(i) {
 				_ = json.Unmarshal([]byte(left.Data[key]), stamps)
 			}
-			if started := left.Data[digestKey(i)]; started != "" && t.Change == template.ChangeRestart {
-				t.digest = started // what was rendered since then, the task has not been restarted for
+			if told := left.Data[digestKey(i)]; told != "" && t.Change != template.ChangeNoop {
+				t.digest = told // of what was rendered since then, the task has not been told
 			}
 		}
 		t.lookups = unknown(t.lookups) // it may be again as it was before the start, and was not in between
@@ -213,7 +215,7 @@ func (t *rendered) stamps(i int) map[string]*map[string]string {
 }
 
 // digestKey is the name that the digest is left under of what the template of a number was
-// rendered to when the task started.
+// rendered to when the task started, or when it was told last of another rendering.
 func digestKey(i int) string { return strconv.Itoa(i) + " digest" }
 
 func digestOf(content []byte) string {
@@ -231,10 +233,10 @@ func templateFailed(t *rendered, err error) error {
 }
 
 // checked are the task's templates.
-func checked(task *nomad.Task) ([]*rendered, error) {
+func (h *templatesHook) checked(task *nomad.Task) ([]*rendered, error) {
 	out := make([]*rendered, 0, len(task.Templates))
-	for _, block := range task.Templates {
-		t, err := template.New(block)
+	for i, block := range task.Templates {
+		t, err := template.NewWithin(block, h.limits)
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", structs.Deref(block.DestPath), err)
 		}
@@ -243,7 +245,7 @@ func checked(task *nomad.Task) ([]*rendered, error) {
 				return nil, fmt.Errorf("%q: change_signal: %w", t.Name(), err)
 			}
 		}
-		out = append(out, &rendered{Template: t})
+		out = append(out, &rendered{Template: t, index: i})
 	}
 	return out, nil
 }

@@ -256,6 +256,49 @@ func TestAChangeWhileTheAgentWasAwayIsSeen(t *testing.T) {
 	})
 }
 
+// TestATaskIsToldOfWhatAnAgentRenderedThatDied has the next agent do what the change mode asks for,
+// once, and not again.
+func TestATaskIsToldOfWhatAnAgentRenderedThatDied(t *testing.T) {
+	for mode, told := range map[string]string{
+		"signal": "Signaling: Task being sent signal SIGHUP: Template re-rendered",
+		"script": "Task hook message: Template successfully ran script reload with arguments: []. Exit code: 0",
+	} {
+		bubble(t, func(t *testing.T) {
+			f := scripted(t, exits(0, "1ms"), &nomad.ChangeScript{Command: ptr("reload")})
+			f.task.Templates[0].ChangeMode = ptr(mode)
+			if mode != "script" {
+				f.task.Templates[0].ChangeScript = nil
+			}
+			f.start()
+			settle()
+			again := func(before func()) (times int) {
+				f.r.Shutdown()
+				<-f.r.WaitCh()
+				before()
+				f.restartAgent()
+				settle()
+				return strings.Count(strings.Join(f.events(), "\n"), told)
+			}
+			out := filepath.Join(f.dir.Path(), "web/local/out")
+			rendered := func(content string) func() { // as an agent left it that died before it told
+				return func() {
+					f.put("a", content)
+					require.NoError(t, os.WriteFile(out, []byte(content), 0o644))
+				}
+			}
+			require.Equal(t, 0, again(func() {}), mode)
+			require.Equal(t, 1, again(rendered("two")), mode)
+			require.Equal(t, 1, again(func() {}), mode)
+			f.put("a", "three")
+			settle()
+			require.Equal(t, 2, again(func() {}), "%s: it was told by the agent that rendered", mode)
+			require.Equal(t, 3, again(rendered("four")), mode)
+			require.Equal(t, 1, f.world.Started("web"))
+			f.finish()
+		})
+	}
+}
+
 func TestATaskIsRestartedForWhatAnAgentRenderedThatDied(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil).service()

@@ -25,7 +25,7 @@ func builtin(cfg Config, limits Limits) []Hook {
 
 // last are those after all others: what they render may refer to devices.
 func last(cfg Config) []Hook {
-	return []Hook{&templatesHook{services: cfg.Services, variables: cfg.Variables}}
+	return []Hook{&templatesHook{services: cfg.Services, variables: cfg.Variables, limits: cfg.Limits.Templates}}
 }
 
 // validateHook refuses what a job's check could not know to be wrong.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/wasmnode/wasmnode/runners/artifact"
+	"github.com/wasmnode/wasmnode/runners/template"
 )
 
 // DefaultDriverWait is [Limits].DriverWait where it is not set.
@@ -28,6 +29,8 @@ type Limits struct {
 	CallTimeout time.Duration
 	// Artifact bounds each download of an artifact, with its own defaults.
 	Artifact artifact.Limits
+	// Templates is what the node says of all templates.
+	Templates template.Limits
 }
 
 // DefaultMaxKillTimeout is Nomad's max_kill_timeout.

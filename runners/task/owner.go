@@ -1,7 +1,6 @@
 package task
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -9,7 +8,6 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
-	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/taskenv"
 )
@@ -63,47 +61,18 @@ func (o owner) giveSecrets(dir *allocdir.TaskDir) error {
 
 // writeToken writes a token into a file of the task's directory, whole or not at all. The error
 // has no path of the host.
-func (o owner) writeToken(dir *allocdir.TaskDir, name, token string) (err error) {
+func (o owner) writeToken(dir *allocdir.TaskDir, name, token string) error {
 	root, err := os.OpenRoot(dir.Path)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
-		return tokenFailed(name, err)
+	uid, gid := -1, -1
+	if o.known {
+		uid, gid = o.uid, o.gid
 	}
-	next := path.Join(path.Dir(name), "."+path.Base(name)+".new")
-	_ = root.Remove(next) // an earlier agent's
-	f, err := root.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return tokenFailed(name, err)
-	}
-	defer func() {
-		if err != nil {
-			_ = root.Remove(next) // the error is enough
-		}
-	}()
-	_, err = f.WriteString(token)
-	if err == nil && o.known {
-		err = f.Chown(o.uid, o.gid)
-	}
-	if err == nil {
-		err = f.Chmod(o.mode(false))
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		failpoint.Here("identity.rename")
-		err = root.Rename(next, name)
-	}
-	if err != nil {
-		return tokenFailed(name, err)
+	if err := allocdir.Replace(root, path.Clean(name), []byte(token), o.mode(false), uid, gid, "identity"); err != nil {
+		return fmt.Errorf("the token cannot be written to %s: %w", name, err)
 	}
 	return nil
-}
-
-func tokenFailed(name string, err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		err = at.Err
-	}
-	return fmt.Errorf("the token cannot be written to %s: %w", name, err)
 }

@@ -3,12 +3,14 @@ package task
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -79,6 +81,42 @@ func ParseSignal(name string) (string, error) {
 		return "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown signal %q", name))
 	}
 	return full, nil
+}
+
+// hookNote is something that a hook leaves while its task runs.
+type hookNote struct{ hook, key, value string }
+
+// note makes durable what a hook leaves while its task runs: without it, when the task or ctx ends
+// before that.
+func (r *Runner) note(ctx context.Context, n hookNote) {
+	run := r.running()
+	if run == nil {
+		return
+	}
+	select {
+	case r.notes <- n:
+	case <-run.done:
+	case <-r.active.Done():
+	case <-ctx.Done():
+	}
+}
+
+// keepNote is note, for the goroutine that runs Run. What cannot be kept is logged: the next agent
+// does again what it is about.
+func (r *Runner) keepNote(n hookNote) {
+	after := &state.HookState{}
+	if before := r.local.Hooks[n.hook]; before != nil {
+		*after = *before
+	}
+	after.Data = maps.Clone(after.Data)
+	if after.Data == nil {
+		after.Data = map[string]string{}
+	}
+	after.Data[n.key] = n.value
+	r.local.Hooks[n.hook], r.unsaved = after, true
+	if err := r.save(); err != nil {
+		r.logger.Error("what a hook leaves", "hook", n.hook, "error", err)
+	}
 }
 
 type signalRequest struct {

@@ -101,6 +101,7 @@ type Runner struct {
 	restart  wake.Signal // a restart is pending
 	updated  wake.Signal // the allocation has changed
 	signals  chan *signalRequest
+	notes    chan hookNote
 	launched atomic.Bool
 	waitCh   chan struct{}
 }
@@ -162,6 +163,7 @@ func New(cfg Config) (*Runner, error) {
 		restart: wake.New(),
 		updated: wake.New(),
 		signals: make(chan *signalRequest),
+		notes:   make(chan hookNote),
 		waitCh:  make(chan struct{}),
 	}
 	r.hooks = slices.Concat(builtin(cfg, r.limits), deviceHooks(cfg), cfg.Hooks, last(cfg))

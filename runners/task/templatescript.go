@@ -38,21 +38,24 @@ func (w *templateWatch) runWhenWoken(ctx context.Context, s *template.Script, wa
 		case <-ctx.Done():
 			return
 		case <-wake:
-			w.runScript(ctx, s)
+			n, changed := w.told.get(s)
+			if w.runScript(ctx, s) && changed {
+				w.r.note(ctx, n)
+			}
 		}
 	}
 }
 
 // runScript runs a script, and tells how it went, with Nomad's texts. What it writes is dropped, and
-// a script that ends with its task has failed, as there.
-func (w *templateWatch) runScript(ctx context.Context, s *template.Script) {
+// a script that ends with its task has failed, as there. It reports whether the script has ended.
+func (w *templateWatch) runScript(ctx context.Context, s *template.Script) (ended bool) {
 	timed, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	exit, err := w.r.Exec(timed, &workload.ExecSpec{Command: s.Command, Args: s.Args})
 	failed := ""
 	switch {
 	case ctx.Err() != nil || w.r.active.Err() != nil || errors.Is(err, ErrNotRunning):
-		return // the task is to end, or the agent is: that is no fault of the script
+		return false // the task is to end, or the agent is: that is no fault of the script
 	case err != nil && timed.Err() != nil:
 		failed = fmt.Sprintf("Template failed to run script %s with arguments %s on change: it has not ended within %v", s.Command, s.Args, s.Timeout)
 	case err != nil:
@@ -62,10 +65,11 @@ func (w *templateWatch) runScript(ctx context.Context, s *template.Script) {
 	default:
 		w.r.emit(structs.NewTaskEvent(structs.EventHookMessage).
 			WithMessage(fmt.Sprintf("Template successfully ran script %s with arguments: %s. Exit code: 0", s.Command, s.Args)))
-		return
+		return true
 	}
 	w.r.emit(structs.NewTaskEvent(structs.EventHookFailed).WithMessage(failed))
 	if s.FailOnError {
 		w.r.Kill(structs.NewTaskEvent(structs.EventKilling).Fails().WithKillReason("Template script failed, task is being killed"))
 	}
+	return true
 }

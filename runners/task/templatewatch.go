@@ -27,6 +27,7 @@ type templateWatch struct {
 	// scripts wakes, for each script, the goroutine that runs it. Its capacity is 1: one run more
 	// is enough for all changes that come while it runs.
 	scripts map[*template.Script]chan struct{}
+	told    digests // that scripts are run for
 	cancel  context.CancelFunc
 	done    chan struct{}
 }
@@ -122,20 +123,60 @@ func (w *templateWatch) apply(ctx context.Context, changed []*rendered) {
 		_ = w.r.Restart(RestartRequest{Reason: "Template with change_mode restart re-rendered"})
 		return
 	}
-	w.signal(ctx, signals)
+	w.told.set(changed)
 	w.wakeScripts(scripts)
+	if w.signal(ctx, signals) {
+		for _, t := range changed {
+			if t.Change == template.ChangeSignal {
+				w.r.note(ctx, hookNote{TemplatesHook, digestKey(t.index), t.digest})
+			}
+		}
+	}
 }
 
-// signal sends signals. A task that cannot be signalled would keep its old
-// files, and so is ended.
-func (w *templateWatch) signal(ctx context.Context, signals []string) {
+// digests are what templates were rendered to last that have scripts.
+type digests struct {
+	mu sync.Mutex
+	of map[*template.Script]hookNote
+}
+
+func (d *digests) set(changed []*rendered) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.of == nil {
+		d.of = map[*template.Script]hookNote{}
+	}
+	for _, t := range changed {
+		if t.Change == template.ChangeScript {
+			d.of[t.Script] = hookNote{TemplatesHook, digestKey(t.index), t.digest}
+		}
+	}
+}
+
+// get is what there is to be left when a script has been run; false: it is run for nothing new.
+func (d *digests) get(s *template.Script) (hookNote, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, is := d.of[s]
+	return n, is
+}
+
+// signal sends signals, and reports whether the task has them all. One that cannot be signalled
+// would keep its old files, and so is ended.
+func (w *templateWatch) signal(ctx context.Context, signals []string) (all bool) {
+	all = true
 	for _, s := range signals {
 		err := w.r.Signal(ctx, s, "Template re-rendered")
-		if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotRunning) {
+		if err == nil {
+			continue
+		}
+		all = false
+		if ctx.Err() != nil || errors.Is(err, ErrNotRunning) {
 			continue
 		}
 		w.r.Kill(structs.NewTaskEvent(structs.EventKilling).Fails().
 			WithKillReason(fmt.Sprintf("Template failed to send signals [%s]: %v", strings.Join(signals, " "), err)))
-		return
+		return false
 	}
+	return all
 }

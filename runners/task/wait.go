@@ -113,6 +113,9 @@ func (w *watch) step() (watchState, *structs.ExitResult) {
 			return watchRenewed, nil
 		}
 		return watchSame, nil
+	case n := <-r.notes:
+		r.keepNote(n)
+		return watchSame, nil
 	case <-r.updated.C():
 		r.applyUpdate()
 		return watchSame, nil

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path"
 	"strings"
 	"syscall"
 
 	"github.com/wasmnode/wasmnode/internal/boltfile"
-	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 )
 
@@ -95,17 +92,7 @@ func readFile(dir *allocdir.TaskDir, name string) ([]byte, error) {
 
 // fileFailed describes what failed with a file, without where it is on the host.
 func fileFailed(name string, err error) error {
-	return fmt.Errorf("%w %q: %w", ErrFile, name, cause(err))
-}
-
-func cause(err error) error {
-	for at := (*fs.PathError)(nil); errors.As(err, &at); {
-		err = at.Err
-	}
-	for at := (*os.LinkError)(nil); errors.As(err, &at); {
-		err = at.Err
-	}
-	return err
+	return fmt.Errorf("%w %q: %w", ErrFile, name, allocdir.WithoutPath(err))
 }
 
 // Stamp shows whether a file has changed since, without reading it: two stamps are equal
@@ -144,45 +131,11 @@ func (t *Template) Write(in Input, content []byte) error {
 		return fmt.Errorf("destination: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	if err := t.replace(root, rel, content); err != nil {
+	if err := allocdir.Replace(root, rel, content, t.perms, t.uid, t.gid, "template"); err != nil {
 		if boltfile.IsFull(err) {
 			err = errors.New("the node's disk is full")
 		}
 		return fileFailed(dest, err)
 	}
 	return nil
-}
-
-func (t *Template) replace(root *os.Root, rel string, content []byte) (err error) {
-	dir, base := path.Split(rel)
-	if dir != "" {
-		if err := root.MkdirAll(path.Clean(dir), 0o755); err != nil {
-			return fmt.Errorf("make its directory: %w", cause(err))
-		}
-	}
-	next := dir + "." + base + ".new"
-	_ = root.Remove(next) // an earlier agent's
-	f, err := root.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = root.Remove(next) // the error is enough
-		}
-	}()
-	_, err = f.Write(content)
-	if err == nil && (t.uid >= 0 || t.gid >= 0) {
-		err = f.Chown(t.uid, t.gid)
-	}
-	if err == nil {
-		err = f.Chmod(t.perms)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	failpoint.Here("template.rename")
-	err = root.Rename(next, rel)
-	failpoint.Here("template.renamed")
-	return err
 }

@@ -89,9 +89,11 @@ func (r *rendering) functions(text string) template.FuncMap {
 		"base64Decode":    r.decode(base64.StdEncoding),
 		"base64URLEncode": r.text(func(s string) string { return base64.URLEncoding.EncodeToString([]byte(s)) }),
 		"base64URLDecode": r.decode(base64.URLEncoding),
-		"sha256Hex":       sha256Hex,
-		"md5sum":          md5Hex,
-		"hmacSHA256Hex":   hmacSHA256Hex,
+		"sha256Hex":       r.text(sha256Hex),
+		"md5sum":          r.text(md5Hex),
+		"hmacSHA256Hex": func(message, key string) (string, error) {
+			return r.text(func(s string) string { return hmacSHA256Hex(s, key) })(message)
+		},
 
 		"toJSON":                r.writing(compactSize, asJSON("", true)),
 		"toJSONPretty":          r.writing(prettySize, asJSON(jsonIndent, true)),

@@ -148,6 +148,7 @@ func TestATemplateWithoutALoopEndsWithTheTime(t *testing.T) {
 		strings.Repeat(`{{ $_ := `+slow+` }}`, 100),
 		`{{ if true }}` + strings.Repeat(`{{ $_ := sha256Hex $long }}`, 10000) + `{{ end }}`,
 		`{{ or ` + strings.Repeat(slow+" ", 100) + ` }}`,
+		`{{ $_ := print ` + strings.Repeat("(sha256Hex $long) (md5sum $long) (hmacSHA256Hex $long $long) ", 3000) + ` }}`,
 	} {
 		tmpl, err := template.New(inline(`{{ $t := sprig_repeat 100000 "a" }}{{ $long := sprig_repeat 1000000 "a" }}` + data))
 		require.NoError(t, err)

@@ -130,7 +130,7 @@ func (t *Template) parse(text string, r *rendering) (*template.Template, error) 
 	if err != nil {
 		return nil, readable(err)
 	}
-	return parsed, restrict(parsed)
+	return parsed, restrict(parsed, t.denied)
 }
 
 // readable makes one bounded line of an error of text/template's.

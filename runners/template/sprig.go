@@ -19,6 +19,8 @@ const sprigPrefix = "sprig_"
 const (
 	// maxCompared bounds how often parts of lists are compared, which nothing can interrupt.
 	maxCompared = 1 << 24
+	// maxComparedBytes bounds how many bytes these have at worst.
+	maxComparedBytes = 1 << 30
 	// maxKeys bounds the keys, certificates and passwords that one rendering makes: each takes up
 	// to seconds.
 	maxKeys = 16
@@ -231,6 +233,9 @@ func seqCost(_ *rendering, args []any, _ size) (int, error) {
 func compared(r *rendering, args []any, s size) (int, error) {
 	if s.parts > maxCompared/s.parts {
 		return 0, fmt.Errorf("a list of %d parts is too long to compare them all", s.parts)
+	}
+	if s.parts > 0 && s.bytes > maxComparedBytes/s.parts {
+		return 0, fmt.Errorf("a list of %d parts is too long to compare their %d bytes", s.parts, s.bytes)
 	}
 	return linear(r, args, s)
 }

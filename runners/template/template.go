@@ -57,46 +57,49 @@ type Template struct {
 	left          string
 	right         string
 	missingKey    string
+	denied        []string // functions
 }
 
 // New checks a template block. The error describes, in one line, what is not supported or not
 // possible. The template itself is checked as far as that can be done without the task.
-func New(t *nomad.Template) (*Template, error) {
-	out := &Template{
-		source: structs.Deref(t.SourcePath), data: structs.Deref(t.EmbeddedTmpl), Destination: structs.Deref(t.DestPath),
-		Env: structs.Deref(t.Envvars), Once: structs.Deref(t.Once), Splay: structs.Deref(t.Splay),
-		Change: ChangeMode(structs.Deref(t.ChangeMode)), Signal: structs.Deref(t.ChangeSignal),
-		left: structs.Deref(t.LeftDelim), right: structs.Deref(t.RightDelim), uid: -1, gid: -1, missingKey: "missingkey=zero",
+func New(block *nomad.Template) (*Template, error) { return NewWithin(block, Limits{}) }
+
+// read reads and checks a block.
+func (t *Template) read(block *nomad.Template) error {
+	t.source, t.data, t.Destination = structs.Deref(block.SourcePath), structs.Deref(block.EmbeddedTmpl), structs.Deref(block.DestPath)
+	t.Env, t.Once, t.Splay = structs.Deref(block.Envvars), structs.Deref(block.Once), structs.Deref(block.Splay)
+	t.Change, t.Signal = ChangeMode(structs.Deref(block.ChangeMode)), structs.Deref(block.ChangeSignal)
+	t.left, t.right, t.uid, t.gid = structs.Deref(block.LeftDelim), structs.Deref(block.RightDelim), -1, -1
+	t.missingKey = "missingkey=zero"
+	if t.Change == "" {
+		t.Change = ChangeRestart
 	}
-	if out.Change == "" {
-		out.Change = ChangeRestart
+	if structs.Deref(block.ErrMissingKey) {
+		t.missingKey = "missingkey=error"
 	}
-	if structs.Deref(t.ErrMissingKey) {
-		out.missingKey = "missingkey=error"
+	if err := t.change(block); err != nil {
+		return err
 	}
-	if err := out.change(t); err != nil {
-		return nil, err
-	}
-	if err := out.file(t); err != nil {
-		return nil, err
+	if err := t.file(block); err != nil {
+		return err
 	}
 	switch {
-	case out.source == "" && out.data == "":
-		return nil, errors.New("it has neither source nor data")
-	case out.source != "" && out.data != "":
-		return nil, errors.New("it has both source and data: one is the template")
-	case (out.left == "") != (out.right == ""):
-		return nil, errors.New("left_delimiter and right_delimiter go together")
+	case t.source == "" && t.data == "":
+		return errors.New("it has neither source nor data")
+	case t.source != "" && t.data != "":
+		return errors.New("it has both source and data: one is the template")
+	case (t.left == "") != (t.right == ""):
+		return errors.New("left_delimiter and right_delimiter go together")
 	}
-	if err := out.wait(t.Wait); err != nil {
-		return nil, fmt.Errorf("wait: %w", err)
+	if err := t.wait(block.Wait); err != nil {
+		return fmt.Errorf("wait: %w", err)
 	}
-	if out.source == "" {
-		if _, err := out.parse(out.data, nil); err != nil {
-			return nil, err
+	if t.source == "" {
+		if _, err := t.parse(t.data, nil); err != nil {
+			return err
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // change is what a new rendering does.
@@ -136,8 +139,8 @@ func (t *Template) wait(block *nomad.WaitConfig) error {
 		return nil
 	}
 	t.Wait = structs.Deref(block.Min)
-	if t.Wait < 0 || structs.Deref(block.Max) < 0 {
-		return fmt.Errorf("it can't be negative: min is %v and max %v", t.Wait, structs.Deref(block.Max))
+	if err := (Wait{t.Wait, structs.Deref(block.Max)}).Fault(); err != nil {
+		return err
 	}
 	t.MaxWait = waitFactor * t.Wait
 	if block.Max != nil {
@@ -149,8 +152,12 @@ func (t *Template) wait(block *nomad.WaitConfig) error {
 	return nil
 }
 
-// scriptTimeout is Nomad's, where a block has none.
-const scriptTimeout = 5 * time.Second
+// scriptTimeout is Nomad's, where a block has none. maxScriptTimeout bounds it: of changes that
+// come while a script runs, the task is told only when it has ended.
+const (
+	scriptTimeout    = 5 * time.Second
+	maxScriptTimeout = time.Hour
+)
 
 func script(block *nomad.ChangeScript) (*Script, error) {
 	if block == nil || structs.Deref(block.Command) == "" {
@@ -165,6 +172,9 @@ func script(block *nomad.ChangeScript) (*Script, error) {
 	}
 	if s.Timeout <= 0 {
 		return nil, fmt.Errorf("timeout: it has to be positive: it is %v", s.Timeout)
+	}
+	if s.Timeout > maxScriptTimeout {
+		return nil, fmt.Errorf("timeout: it can be %v at most: it is %v", maxScriptTimeout, s.Timeout)
 	}
 	return s, nil
 }

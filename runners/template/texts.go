@@ -168,6 +168,10 @@ func (r *rendering) join(sep string, list any) (string, error) {
 // nothing can interrupt it.
 const maxSteps = 1 << 30
 
+// maxMatchSteps bounds one match likewise: each of its steps may take 50 ns, and it has to end within
+// the time of a rendering.
+const maxMatchSteps = 1 << 27
+
 // expression compiles one that is to be matched with a text, so often at worst.
 func expression(text string, length, times int) (*regexp.Regexp, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
@@ -178,7 +182,7 @@ func expression(text string, length, times int) (*regexp.Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(program.Inst)*(length+1) > maxSteps/(times+1) {
+	if steps := len(program.Inst) * (length + 1); steps > maxMatchSteps || steps > maxSteps/(times+1) {
 		return nil, fmt.Errorf("a text of %d bytes is too long for this expression", length)
 	}
 	return regexp.Compile(text)

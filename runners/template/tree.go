@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"fmt"
 	"text/template"
 	"text/template/parse"
@@ -16,7 +17,7 @@ const printed = "_printed"
 // restrict checks the trees of a parsed template and makes rendering it endable: each body of
 // a loop begins with a call of tick, as each action does, what an action prints is looked at,
 // templates do not call themselves, and no function is called that needs a service.
-func restrict(t *template.Template) error {
+func restrict(t *template.Template, denied []string) error {
 	ticking := template.Must(template.New("").Funcs(template.FuncMap{tick: func() string { return "" }}).Parse("{{" + tick + "}}")).Root.Nodes[0]
 	calls := map[string][]string{}
 	var lists []*parse.ListNode
@@ -37,7 +38,7 @@ func restrict(t *template.Template) error {
 				}
 			case *parse.IdentifierNode:
 				if err == nil {
-					err = refusal(n.Ident)
+					err = cmp.Or(refusal(n.Ident), denial(n.Ident, denied))
 				}
 			}
 		})

@@ -1,8 +1,19 @@
-package access
+package acl
 
 import (
 	"slices"
 	"strings"
+)
+
+// Level is how much a caller may do whatever rules say, or has to be allowed to for what it asks.
+// A higher level includes the lower ones.
+type Level int
+
+// The levels.
+const (
+	Anyone  Level = iota // without a token
+	Reader               // a token that may read everything
+	Manager              // a token that may do everything
 )
 
 // Rights are what a caller may do. They do not change. Of nil nothing is allowed.
@@ -12,6 +23,9 @@ type Rights struct {
 	pools, volumes                grants
 	agent, node, operator, plugin string
 	operatorCapabilities          []string
+	// own reports whether a variable is the caller's to read and list, unless a rule names its
+	// path; nil: none is.
+	own func(namespace, path string) bool
 }
 
 // Everything are the rights of everybody where ACLs are off.
@@ -26,6 +40,13 @@ func RightsOf(level Level, rules ...*Rules) *Rights {
 		}
 	}
 	return r
+}
+
+// WithOwn are the rights with the variables that are the caller's own to read and list.
+func (r *Rights) WithOwn(own func(namespace, path string) bool) *Rights {
+	c := *r
+	c.own = own
+	return &c
 }
 
 func (r *Rights) add(of *Rules) {
@@ -133,7 +154,14 @@ func (r *Rights) Variable(namespace, path, operation string) bool {
 	if r.Level() == Manager {
 		return true
 	}
-	return r != nil && r.variables.of(variable(namespace, path))[operation]
+	if r == nil {
+		return false
+	}
+	name := variable(namespace, path)
+	if r.own != nil && r.variables.named(name) == nil && r.own(namespace, path) && (operation == read || operation == list) {
+		return true
+	}
+	return r.variables.of(name)[operation]
 }
 
 // SomeVariable reports whether an operation is allowed with any variable.
@@ -224,7 +252,7 @@ func (g grants) anywhere(capability string) bool {
 // of are the capabilities for a name: of the pattern that is the name or, without that, of the
 // one with the most letters of it.
 func (g grants) of(name string) map[string]bool {
-	if caps, is := g[name]; is && !strings.Contains(name, "*") {
+	if caps := g.named(name); caps != nil {
 		return caps
 	}
 	best, length := "", -1
@@ -235,6 +263,14 @@ func (g grants) of(name string) map[string]bool {
 		}
 	}
 	return g[best]
+}
+
+// named are the capabilities for a name of the pattern that is that name; nil: there is none.
+func (g grants) named(name string) map[string]bool {
+	if strings.Contains(name, "*") {
+		return nil
+	}
+	return g[name]
 }
 
 // matches reports whether a name fits a pattern in which each "*" stands for any text.

@@ -1,12 +1,10 @@
-package access
+package acl
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/wasmnode/wasmnode/structs"
 )
 
 // ruled are the rights of rules.
@@ -143,27 +141,6 @@ func TestWhatLevelsIncludeWithoutRules(t *testing.T) {
 	reader := RightsOf(Reader)
 	require.True(t, reader.Namespace("a", "read-logs") && reader.SeesNamespace("a") && reader.Node(false) && reader.Plugin() && reader.Pool("a", "read"))
 	require.False(t, reader.Namespace("a", "submit-job") || reader.Variable("a", "b", "read") || reader.Node(true) || reader.Pool("a", "write"))
-}
-
-// What rules can allow is let through to be looked at, for who has a token.
-func TestATokenWithRulesIsLetThroughToWhatIsRuled(t *testing.T) {
-	rules, err := ParseRules(`namespace "a" { policy = "write" }`)
-	require.NoError(t, err)
-	p := &Policy{
-		Token: func(string) (*structs.ACLToken, error) {
-			return &structs.ACLToken{Type: structs.ACLClient, Policies: []string{"team"}}, nil
-		},
-		Rules: func(*structs.ACLToken) []*Rules { return []*Rules{rules} },
-	}
-	caller, err := p.Check(ask("GET", "localhost", TokenHeader, "x"), Route{Needs: Manager, Ruled: true})
-	require.NoError(t, err)
-	by := caller.Rights
-	require.Equal(t, Anyone, by.Level())
-	require.True(t, by.Namespace("a", "submit-job"))
-	_, err = p.Check(ask("GET", "localhost", TokenHeader, "x"), Route{Needs: Reader})
-	require.ErrorIs(t, err, ErrDenied)
-	_, err = p.Check(ask("GET", "localhost"), Route{Needs: Reader, Ruled: true})
-	require.ErrorIs(t, err, ErrDenied, "nobody without a token")
 }
 
 func TestPatternsOfNames(t *testing.T) {

@@ -1,0 +1,9 @@
+// Package absent says what of Nomad's there is none of, in the words of the API and of the
+// commands alike.
+package absent
+
+// What several paths and commands are told.
+const (
+	Login        = "there are no ways to log in but tokens, whose secret lets in"
+	Introduction = "a node is its own server: it is introduced to none, and has no identity for others"
+)
