@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/wasmnode/wasmnode/agent"
 	"github.com/wasmnode/wasmnode/agent/agenttest"
 	"github.com/wasmnode/wasmnode/internal/codetest"
+	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 // patience is how long anything that is waited for may take.
@@ -27,6 +29,7 @@ const patience = 30 * time.Second
 var codeCache string
 
 func TestMain(m *testing.M) {
+	isolate.Enter() // the agent in this program isolates processes
 	dir, err := os.MkdirTemp("", "compat-test-")
 	if err != nil {
 		panic(err)
@@ -94,6 +97,18 @@ func (tab *table) theirs(t *testing.T, binary string) *target {
 
 const withACLs = "acl {\n  enabled = true\n}\n"
 
+// unmount unmounts what Nomad's agent has left in a directory.
+func unmount(t *testing.T, dir string) {
+	t.Helper()
+	mounts, err := os.ReadFile("/proc/mounts")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(mounts)) {
+		if at := strings.Fields(line)[1]; strings.HasPrefix(at, dir+"/") {
+			_ = syscall.Unmount(at, syscall.MNT_DETACH)
+		}
+	}
+}
+
 func (to *target) connect(t *testing.T) {
 	t.Helper()
 	var err error
@@ -117,7 +132,7 @@ const firstToken = "b0075747-4e0c-4a57-9c1e-5f6d2c6b1a01"
 // the test.
 func theirs(t *testing.T, binary, more string) *target {
 	t.Helper()
-	dir := t.TempDir()
+	dir := shortDir(t)
 	ports := make([]int, 3)
 	for i := range ports {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -148,6 +163,7 @@ plugin "raw_exec" {
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
+		unmount(t, dir)
 	})
 	to := &target{name: "nomad", scratch: t.TempDir(), url: fmt.Sprintf("http://127.0.0.1:%d", ports[0])}
 	to.connect(t)

@@ -31,6 +31,11 @@ func TestThePageHasTheDifferences(t *testing.T) {
 	}
 	require.Contains(t, page, "| job file | here |\n|---|---|\n"+rows.String()+"\n")
 	rows.Reset()
+	for _, job := range slices.Sorted(maps.Keys(aroundMeant)) {
+		fmt.Fprintf(&rows, "| `%s` | %s |\n", job, aroundMeant[job])
+	}
+	require.Contains(t, page, "| job file of `testdata/around` | here |\n|---|---|\n"+rows.String()+"\n")
+	rows.Reset()
 	for _, job := range slices.Sorted(maps.Keys(dockerMeant)) {
 		fmt.Fprintf(&rows, "| `%s` | %s |\n", job, dockerMeant[job])
 	}
