@@ -161,7 +161,7 @@ func general(line string) string {
 			b.WriteString("{key}")
 		case strings.HasSuffix(before, "/acl/token/"), strings.HasSuffix(before, `"AccessorID":"`):
 			b.WriteString("{token}")
-		case strings.HasSuffix(before, "/acl/role/"):
+		case strings.HasSuffix(before, "/acl/role/"), strings.HasPrefix(line, "PUT /v1/acl/role/") && strings.HasSuffix(before, `{"ID":"`):
 			b.WriteString("{role}")
 		case strings.HasSuffix(before, `"Lock":{"ID":"`):
 			b.WriteString("{lock}")
