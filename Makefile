@@ -114,7 +114,8 @@ race-flags: ## print the flags of go test with which one package is tested as ma
 check: toolchain compilers commits format vet lint proto generated build test-all fuzz conform demo ## all that CI runs: 30 minutes
 
 .PHONY: check-full
-check-full: check dist-check bench-once ## check, and what does not fit into it: 500 crashes, 20 times the fuzzing, each benchmark
+check-full: check dist-check bench-once ## check, and what does not fit into it: 500 crashes, 20 times the fuzzing, each benchmark, more job files
+	COMPAT_AROUND=1 $(GO) test -count 1 -run '^TestJobsWith' ./internal/compattest
 	@FUZZSCALE=20 internal/tools/fuzz.sh
 	@$(MAKE) --no-print-directory crash N=500
 
@@ -178,7 +179,7 @@ bench-once: build
 
 .PHONY: compat
 compat: toolchain ## run the stock nomad's commands, and job files, on a node and, with NOMAD_BIN, on Nomad
-	COMPAT_REFERENCE=1 $(GO) test -count 1 -v -timeout 20m ./internal/compattest
+	COMPAT_REFERENCE=1 COMPAT_AROUND=1 $(GO) test -count 1 -v -timeout 20m ./internal/compattest
 
 .PHONY: cluster
 cluster: ## join a node to the real servers that NOMAD_BIN names, or NOMAD_BINS

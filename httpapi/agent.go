@@ -120,6 +120,7 @@ func (h *handler) agentSelf(*http.Request, *query) (answer, error) {
 			"nomad": {
 				"server": "true", "leader": "true", "leader_addr": h.Agent.Address, "bootstrap": "true", "known_regions": "1",
 			},
+			"raft": {"state": "Leader", "num_peers": "0"}, // nomad check has to read a number
 			"runtime": {
 				"version": runtime.Version(), "arch": runtime.GOARCH, "kernel.name": runtime.GOOS,
 				"cpu_count": strconv.Itoa(runtime.NumCPU()), "max_procs": strconv.Itoa(runtime.GOMAXPROCS(0)),

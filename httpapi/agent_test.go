@@ -30,6 +30,7 @@ func TestTheAgentDescribesItself(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, nodes, 1)
 	require.Equal(t, nodes[0].ID, self.Stats["client"]["node_id"])
+	require.Equal(t, "0", self.Stats["raft"]["num_peers"], "nomad check reads it")
 	require.Equal(t, "alive", self.Member.Status)
 
 	health, err := w.Client.Agent().Health()

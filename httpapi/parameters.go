@@ -63,6 +63,7 @@ var parameters = map[string]string{
 	"GET /v1/event/stream":                 "topic",
 	"GET /v1/client/stats":                 "node_id",
 	"GET /v1/client/metadata":              "node_id",
+	"GET /v1/client/identity":              "node_id",
 	"GET /v1/client/gc":                    "node_id",
 	"PUT /v1/client/gc":                    "node_id",
 	"GET /v1/client/allocation/{id}/stats": "task",

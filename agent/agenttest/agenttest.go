@@ -43,6 +43,10 @@ type Options struct {
 	CodeCache string
 	// Config is more of the configuration file.
 	Config string
+	// Client is more of its block client.
+	Client string
+	// Dir is where all that it has is; empty: in a directory of the test's.
+	Dir string
 	// Kept is how many allocations are kept, ended ones included; 0: all that a test has.
 	Kept int
 }
@@ -51,7 +55,7 @@ type Options struct {
 // test.
 func Start(t testing.TB, o Options) *Agent {
 	t.Helper()
-	dir := t.TempDir()
+	dir := cmp.Or(o.Dir, t.TempDir())
 	a := &Agent{Programs: filepath.Join(dir, "programs")}
 	plugins, data := filepath.Join(dir, "plugins"), filepath.Join(dir, "data")
 	a.Data = data
@@ -70,7 +74,7 @@ func Start(t testing.TB, o Options) *Agent {
   gc_max_allocs            = %d
   gc_disk_usage_threshold  = 100
   gc_inode_usage_threshold = 100
-}
+%s}
 plugin "wasi" {
   grant {
     wasm {
@@ -80,7 +84,7 @@ plugin "wasi" {
 }
 plugin "raw_exec" { grant { process { commands = ["*"] } } }
 %s
-`, cmp.Or(o.Kept, 1000), a.Programs, o.Config), 0o600))
+`, cmp.Or(o.Kept, 1000), o.Client, a.Programs, o.Config), 0o600))
 	address := Run(t, agent.Options{
 		ConfigPaths: []string{config}, DataDir: data, PluginDir: plugins,
 		HTTPAddr: "127.0.0.1:0", LogLevel: "error", LogOutput: t.Output(),

@@ -184,8 +184,8 @@ func (cp *ControlPlane) activeRootKey() (string, error) {
 
 // DeleteRootKey removes a key and its files for good. The active one stays, and so does, unless
 // force, one that variables are sealed with, which can never be read again, or that a token of a
-// task may be signed with, which nobody takes any more. One that is not there is no error, and a
-// file that a removal before has left is removed.
+// task may be signed with, which nobody takes any more. A file that a removal before has left is
+// removed; where there is none either, the error is one of what is not found.
 func (cp *ControlPlane) DeleteRootKey(id string, force bool) error {
 	cp.rotating.Lock()
 	defer cp.rotating.Unlock()
@@ -201,7 +201,7 @@ func (cp *ControlPlane) DeleteRootKey(id string, force bool) error {
 			return invalid("root key in use, cannot delete")
 		}
 		if k == nil {
-			return notFound("there is no root key %q", id)
+			return notFound("root key not found")
 		}
 		t.touched[TableRootKeys] = t.at()
 		t.rootKeys.delete(id)
@@ -209,7 +209,7 @@ func (cp *ControlPlane) DeleteRootKey(id string, force bool) error {
 	})
 	if errdefs.ClassOf(err) == errdefs.NotFound {
 		if !cp.ring.Has(id) {
-			return nil
+			return err
 		}
 		err = nil // a removal before ended between its record and its file
 	}

@@ -12,7 +12,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// command is one of testdata/commands.txt.
+// tables are the files of testdata with commands, and what their agents are configured with.
+var tables = []*table{{name: "commands"}, {name: "commands-acl", acls: true}}
+
+// table is a file of commands.
+type table struct {
+	name string
+	acls bool
+}
+
+// requests is the file of what the stock nomad asks for when they are run.
+func (tab *table) requests() string {
+	return "testdata/requests" + strings.TrimPrefix(tab.name, "commands") + ".txt"
+}
+
+// command is one of a table.
 type command struct {
 	line  string // without "nomad"
 	exit  int
@@ -30,9 +44,9 @@ type command struct {
 type wait struct{ what, job, status string }
 
 // commands reads the table.
-func commands(t *testing.T) (list []*command) {
+func (tab *table) commands(t *testing.T) (list []*command) {
 	t.Helper()
-	f, err := os.Open("testdata/commands.txt")
+	f, err := os.Open("testdata/" + tab.name + ".txt")
 	require.NoError(t, err)
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
@@ -45,7 +59,7 @@ func commands(t *testing.T) (list []*command) {
 			list[len(list)-1].set(t, strings.TrimSpace(line))
 		}
 	}
-	require.Greater(t, len(list), 200)
+	require.Greater(t, len(list), 40)
 	return list
 }
 

@@ -19,10 +19,9 @@ import (
 	"testing"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 )
-
-const requestsFile = "testdata/requests.txt"
 
 // recorder passes on what the stock nomad asks, and remembers it.
 type recorder struct {
@@ -100,11 +99,12 @@ func oneLine(body string) string {
 var (
 	uuids   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	indexes = regexp.MustCompile(`([?&])index=[0-9]+`)
+	configs = regexp.MustCompile(`(/scheduler/configuration\?cas=)[0-9]+`)
 	waits   = regexp.MustCompile(`&?wait=[0-9]+ms`)
 )
 
 // save writes what was asked for, with the IDs made what they are of.
-func (r *recorder) save(t *testing.T) {
+func (r *recorder) save(t *testing.T, file string) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,13 +123,21 @@ func (r *recorder) save(t *testing.T) {
 		}
 		b.WriteString(line + "\n")
 	}
-	require.NoError(t, os.WriteFile(requestsFile, []byte(b.String()), 0o644))
+	require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o644))
 }
+
+// firstRequest stands for the secret of the first token, so that it stays what it is.
+const firstRequest = "{first}"
+
+// unknownID is what commands name that is not there.
+const unknownID = "11111111-1111-1111-1111-111111111111"
 
 // general names what the IDs of a request are of.
 func general(line string) string {
+	line = strings.ReplaceAll(line, firstToken, firstRequest)
 	line = indexes.ReplaceAllString(line, "${1}index=1")
 	line = waits.ReplaceAllString(line, "")
+	line = configs.ReplaceAllString(line, "${1}{index}")
 	last := 0
 	var b strings.Builder
 	for _, at := range uuids.FindAllStringIndex(line, -1) {
@@ -137,10 +145,28 @@ func general(line string) string {
 		b.WriteString(line[last:at[0]])
 		last = at[1]
 		switch {
+		case line[at[0]:at[1]] == unknownID:
+			b.WriteString("{id}")
 		case strings.Contains(before, "/evaluation"), strings.Contains(before, `"EvalIDs"`):
 			b.WriteString("{eval}")
 		case strings.Contains(before, "deployment"), strings.Contains(before, `"DeploymentID"`):
 			b.WriteString("{deployment}")
+		case strings.HasSuffix(before, "/volume/host/"), strings.HasSuffix(before, `{"Volume":{"Namespace":"","ID":"`):
+			b.WriteString("{volume}")
+		case strings.HasSuffix(before, "/volumes/claim/"):
+			b.WriteString("{claim}")
+		case strings.HasSuffix(before, "/scaling/policy/"):
+			b.WriteString("{policy}")
+		case strings.HasSuffix(before, "/keyring/key/"):
+			b.WriteString("{key}")
+		case strings.HasSuffix(before, "/acl/token/"), strings.HasSuffix(before, `"AccessorID":"`):
+			b.WriteString("{token}")
+		case strings.HasSuffix(before, "/acl/role/"), strings.HasPrefix(line, "PUT /v1/acl/role/") && strings.HasSuffix(before, `{"ID":"`):
+			b.WriteString("{role}")
+		case strings.HasSuffix(before, `"Lock":{"ID":"`):
+			b.WriteString("{lock}")
+		case strings.HasSuffix(before, "/_nomad-task-"):
+			b.WriteString("{alloc}")
 		case strings.Contains(before, "node"), strings.Contains(before, `"NodeID"`):
 			b.WriteString("{node}")
 		case strings.Contains(before, "alloc"), strings.Contains(before, "/client/fs/"):
@@ -155,24 +181,30 @@ func general(line string) string {
 // TestTheRequestsOfStockCommands sends what the stock nomad was seen to ask for, in its order,
 // to an agent of ours: each has the status that it had.
 func TestTheRequestsOfStockCommands(t *testing.T) {
-	text, err := os.ReadFile(requestsFile)
-	require.NoError(t, err)
-	to := ours(t)
-	table := map[string]*command{}
-	for _, c := range commands(t) {
-		table[c.line] = c
+	for _, tab := range tables {
+		t.Run(tab.name, func(t *testing.T) { tab.sendAll(t) })
 	}
-	var current *command
+}
+
+func (tab *table) sendAll(t *testing.T) {
+	text, err := os.ReadFile(tab.requests())
+	require.NoError(t, err)
+	to := tab.ours(t)
+	known := map[string]*command{}
+	for _, c := range tab.commands(t) {
+		known[c.line] = c
+	}
+	r := &replay{to: to, client: &http.Client{Transport: &http.Transport{}}}
+	defer r.client.CloseIdleConnections()
 	began := time.Now()
 	finish := func() {
-		if current != nil && current.fails == "" {
-			for _, w := range current.after {
-				require.NoError(t, to.await(t.Context(), w, began), current.line)
+		if r.command != nil && r.command.fails == "" {
+			to.afterwards(r.command)
+			for _, w := range r.command.after {
+				require.NoError(t, to.await(t.Context(), w, began), r.command.line)
 			}
 		}
 	}
-	client := &http.Client{Transport: &http.Transport{}}
-	defer client.CloseIdleConnections()
 	count := 0
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSuffix(line, "\n")
@@ -180,25 +212,36 @@ func TestTheRequestsOfStockCommands(t *testing.T) {
 		case line == "" || line[0] == '#':
 		case line[0] == '$':
 			finish()
-			current, began = table[line[2:]], time.Now()
-			require.NotNil(t, current, "testdata/requests.txt is older than the commands: record it again: %s", line)
-		case current.fails != "": // what it asked for was not answered as it has to be
+			r.command, began = known[line[2:]], time.Now()
+			require.NotNil(t, r.command, "%s is older than the commands: record it again: %s", tab.requests(), line)
+		case r.command.fails != "": // what it asked for was not answered as it has to be
 		default:
 			count++
-			if got, want := to.send(t, client, current, line); got != want {
-				t.Errorf("nomad %s: %s: %d, not %d", current.line, line, got, want)
+			if got, want := r.send(t, line); got != want {
+				t.Errorf("nomad %s: %s: %d, not %d", r.command.line, line, got, want)
 			}
 		}
 	}
 	t.Logf("%d requests", count)
-	require.Greater(t, count, 300)
+	require.Greater(t, count, 25)
+}
+
+// replay sends recorded requests.
+type replay struct {
+	to      *target
+	client  *http.Client
+	command *command // that they were of
+	lock    string   // the ID of the one that was acquired last
+	saved   string   // the snapshot
+	index   string   // of the scheduler's configuration
 }
 
 var recorded = regexp.MustCompile(`^(\S+) (\S+) ([0-9]+) ?(.*)$`)
 
 // send sends a request again, and returns its status, and the one that it had.
-func (to *target) send(t *testing.T, client *http.Client, c *command, line string) (got, want int) {
+func (r *replay) send(t *testing.T, line string) (got, want int) {
 	t.Helper()
+	to := r.to
 	m := recorded.FindStringSubmatch(line)
 	require.NotNil(t, m, line)
 	want, err := strconv.Atoi(m[3])
@@ -206,29 +249,57 @@ func (to *target) send(t *testing.T, client *http.Client, c *command, line strin
 	if want == http.StatusSwitchingProtocols {
 		return want, want // commands in tasks have tests of their own
 	}
-	fill := strings.NewReplacer("{node}", to.orNone("node", ""), "{alloc}", to.orNone("alloc", subject(c.line)), "{eval}", to.orNone("eval", subject(c.line)),
-		"{deployment}", to.orNone("deployment", subject(c.line)), "{id}", noID)
+	pairs := []string{firstRequest, firstToken, "{lock}", r.lock, "{index}", r.index, "{id}", noID}
+	for _, kind := range kinds {
+		if p := "{" + kind + "}"; strings.Contains(line, p) {
+			pairs = append(pairs, p, to.orNone(kind, subject(kind, r.command.line)))
+		}
+	}
+	fill := strings.NewReplacer(pairs...)
 	limit := patience
-	if c.runs > 0 || strings.Contains(m[2], "index=1") {
+	if r.command.runs > 0 || strings.Contains(m[2], "index=1") {
 		limit = time.Second // it has no end
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, m[1], to.url+fill.Replace(m[2]), strings.NewReader(fill.Replace(m[4])))
+	body := fill.Replace(m[4])
+	if strings.HasPrefix(m[2], "/v1/operator/snapshot") {
+		body = r.saved
+	}
+	req, err := http.NewRequestWithContext(ctx, m[1], to.url+fill.Replace(m[2]), strings.NewReader(body))
 	require.NoError(t, err)
-	resp, err := client.Do(req)
+	req.Header.Set("X-Nomad-Token", to.token)
+	resp, err := r.client.Do(req)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return want, want // it waits for what does not come
 	}
 	require.NoError(t, err, line)
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body)
+	if strings.HasPrefix(m[2], "/v1/event/stream") || strings.HasPrefix(m[2], "/v1/agent/monitor") {
+		return resp.StatusCode, want // it has no end
+	}
+	answer, _ := io.ReadAll(resp.Body)
+	switch {
+	case strings.Contains(m[2], "lock-acquire"):
+		var v nomad.Variable
+		_ = json.Unmarshal(answer, &v) // a refusal is none
+		r.lock = v.LockID()
+	case m[1] == http.MethodGet && strings.HasPrefix(m[2], "/v1/operator/snapshot"):
+		r.saved = string(answer)
+	case m[1] == http.MethodGet && strings.HasPrefix(m[2], "/v1/operator/scheduler/configuration"):
+		var c nomad.SchedulerConfigurationResponse
+		require.NoError(t, json.Unmarshal(answer, &c))
+		r.index = strconv.FormatUint(c.SchedulerConfig.ModifyIndex, 10)
+	}
 	return resp.StatusCode, want
 }
 
-// subject is the job that a command is about.
-func subject(line string) string {
-	for _, job := range []string{"rolled", "once", "large", "param", "cron"} {
+// subject is the job that a command is about; of a token or role it is the newest.
+func subject(kind, line string) string {
+	if kind == "token" || kind == "role" {
+		return ""
+	}
+	for _, job := range []string{"rolled", "once", "large", "param", "cron", "served"} {
 		if strings.Contains(line, job) {
 			return job
 		}

@@ -1,0 +1,24 @@
+job "identity-twice" {
+  type = "batch"
+  group "g" {
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args = ["-c", <<-EOF
+          claim() { echo "$1" | cut -d. -f2 | tr -- -_ +/ | sed 's/$/===/' | base64 -d 2>/dev/null; }
+          echo ran
+          EOF
+        ]
+      }
+      identity {
+        name = "cloud"
+        aud  = ["a"]
+      }
+      identity {
+        name = "cloud"
+        aud  = ["b"]
+      }
+    }
+  }
+}

@@ -1,0 +1,24 @@
+job "identity-two" {
+  type = "batch"
+  group "g" {
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args = ["-c", <<-EOF
+          claim() { echo "$1" | cut -d. -f2 | tr -- -_ +/ | sed 's/$/===/' | base64 -d 2>/dev/null; }
+          test "$NOMAD_TOKEN" != "$NOMAD_TOKEN_cloud" && echo two; claim "$NOMAD_TOKEN_cloud" | tr , '\n' | sed 's/[{}]//g' | grep -E '"(aud|sub|nomad_job_id|nomad_task|nomad_namespace)"' | sed 's/\[//;s/\]//' | sort
+          EOF
+        ]
+      }
+      identity {
+        env = true
+      }
+      identity {
+        name = "cloud"
+        aud  = ["a", "b"]
+        env  = true
+      }
+    }
+  }
+}

@@ -1,0 +1,29 @@
+job "service-address-given" {
+  type = "service"
+  update {
+    min_healthy_time  = "500ms"
+    healthy_deadline  = "4s"
+    progress_deadline = "20s"
+  }
+  group "g" {
+    network {
+      port "http" {}
+    }
+    service {
+      provider = "nomad"
+      name     = "given"
+      port     = "http"
+      address  = "192.0.2.7"
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args = ["-c", <<-EOF
+          exec sleep 3600
+          EOF
+        ]
+      }
+    }
+  }
+}

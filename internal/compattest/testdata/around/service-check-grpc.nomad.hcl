@@ -1,0 +1,33 @@
+job "service-check-grpc" {
+  type = "service"
+  update {
+    min_healthy_time  = "500ms"
+    healthy_deadline  = "4s"
+    progress_deadline = "20s"
+  }
+  group "g" {
+    network {
+      port "http" {}
+    }
+    service {
+      provider = "nomad"
+      name     = "grpc"
+      port     = "http"
+      check {
+        type     = "grpc"
+        interval = "1s"
+        timeout  = "1s"
+      }
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args = ["-c", <<-EOF
+          exec sleep 3600
+          EOF
+        ]
+      }
+    }
+  }
+}

@@ -1,0 +1,33 @@
+job "service-check-too-often" {
+  type = "service"
+  update {
+    min_healthy_time  = "500ms"
+    healthy_deadline  = "4s"
+    progress_deadline = "20s"
+  }
+  group "g" {
+    network {
+      port "http" {}
+    }
+    service {
+      provider = "nomad"
+      name     = "often"
+      port     = "http"
+      check {
+        type     = "tcp"
+        interval = "1ms"
+        timeout  = "1s"
+      }
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args = ["-c", <<-EOF
+          exec sleep 3600
+          EOF
+        ]
+      }
+    }
+  }
+}

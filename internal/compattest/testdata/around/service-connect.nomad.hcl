@@ -1,0 +1,31 @@
+job "service-connect" {
+  type = "service"
+  update {
+    min_healthy_time  = "500ms"
+    healthy_deadline  = "4s"
+    progress_deadline = "20s"
+  }
+  group "g" {
+    network {
+      port "http" {}
+    }
+    service {
+      provider = "nomad"
+      name     = "connected"
+      port     = "http"
+      connect {
+        native = true
+      }
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args = ["-c", <<-EOF
+          exec sleep 3600
+          EOF
+        ]
+      }
+    }
+  }
+}

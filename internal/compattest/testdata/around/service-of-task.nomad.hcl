@@ -1,0 +1,28 @@
+job "service-of-task" {
+  type = "service"
+  update {
+    min_healthy_time  = "500ms"
+    healthy_deadline  = "4s"
+    progress_deadline = "20s"
+  }
+  group "g" {
+    network {
+      port "http" {}
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args = ["-c", <<-EOF
+          exec sleep 3600
+          EOF
+        ]
+      }
+      service {
+        provider = "nomad"
+        name     = "of-task"
+        port     = "http"
+      }
+    }
+  }
+}

@@ -1,0 +1,22 @@
+job "template-fails" {
+  type = "batch"
+  group "g" {
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args = ["-c", <<-EOF
+          cat local/x
+          EOF
+        ]
+      }
+      template {
+        data        = <<-EOF
+          {{ sprig_fail "no" }}
+          EOF
+        destination = "local/x"
+        splay       = "0s"
+      }
+    }
+  }
+}

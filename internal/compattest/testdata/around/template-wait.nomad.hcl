@@ -1,0 +1,26 @@
+job "template-wait" {
+  type = "batch"
+  group "g" {
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args = ["-c", <<-EOF
+          cat local/x; grep -q two local/x && exit 0; exec sleep 600
+          EOF
+        ]
+      }
+      template {
+        data        = <<-EOF
+          {{ with nomadVar "nomad/jobs/template-wait" }}{{ .word }}{{ end }}
+          EOF
+        destination = "local/x"
+        splay       = "0s"
+        wait {
+          min = "1s"
+          max = "2s"
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,26 @@
+job "volume-csi" {
+  type = "batch"
+  group "g" {
+    volume "data" {
+      type            = "csi"
+      source          = "remote"
+      access_mode     = "single-node-writer"
+      attachment_mode = "file-system"
+    }
+    task "t" {
+      driver = "exec"
+      config {
+        command = "/bin/sh"
+        args = ["-c", <<-EOF
+          (echo written > /data/$NOMAD_JOB_NAME) 2>/dev/null && echo wrote || echo not written
+          read -r line < /data/greeting && echo "read: $line"
+          EOF
+        ]
+      }
+      volume_mount {
+        volume      = "data"
+        destination = "/data"
+      }
+    }
+  }
+}

@@ -1,0 +1,25 @@
+job "volume-fixed-to-read" {
+  type = "batch"
+  group "g" {
+    volume "data" {
+      type      = "host"
+      source    = "fixed"
+      read_only = true
+    }
+    task "t" {
+      driver = "exec"
+      config {
+        command = "/bin/sh"
+        args = ["-c", <<-EOF
+          (echo written > /data/$NOMAD_JOB_NAME) 2>/dev/null && echo wrote || echo not written
+          read -r line < /data/greeting && echo "read: $line"
+          EOF
+        ]
+      }
+      volume_mount {
+        volume      = "data"
+        destination = "/data"
+      }
+    }
+  }
+}

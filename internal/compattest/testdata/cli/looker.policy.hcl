@@ -1,0 +1,6 @@
+namespace "default" {
+  policy = "read"
+}
+node {
+  policy = "read"
+}

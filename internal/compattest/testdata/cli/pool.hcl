@@ -1,0 +1,6 @@
+node_pool "fast" {
+  description = "those with SSDs"
+  meta {
+    disk = "ssd"
+  }
+}

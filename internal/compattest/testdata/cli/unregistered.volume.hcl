@@ -1,0 +1,3 @@
+name      = "old"
+type      = "host"
+host_path = "/none/of/these"
