@@ -22,13 +22,13 @@ func TestAServiceManagerKnowsHowTheAgentIs(t *testing.T) {
 	dir := t.TempDir()
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
 	require.NoError(t, err)
-	defer socket.Close()
+	t.Cleanup(func() { require.NoError(t, socket.Close()) })
 	for name, value := range map[string]string{"NOTIFY_SOCKET": filepath.Join(dir, "notify"), "WATCHDOG_USEC": "30000", "WATCHDOG_PID": ""} {
 		t.Setenv(name, value)
 	}
 	service, err := sdnotify.Open()
 	require.NoError(t, err)
-	defer service.Close()
+	t.Cleanup(func() { require.NoError(t, service.Close()) })
 	config := filepath.Join(dir, "node.hcl")
 	require.NoError(t, os.WriteFile(config, nil, 0o600))
 	reload, answers, ended := make(chan os.Signal), make(chan string, 1), make(chan error, 1)

@@ -108,7 +108,7 @@ func (c *agentCommand) Run(args []string) int {
 		c.ui.Error("Error: " + err.Error())
 		return 1
 	}
-	defer o.Service.Close()
+	defer func() { _ = o.Service.Close() }() // the manager sees the end of the process
 	if err := agent.Run(ctx, o); err != nil {
 		c.ui.Error("Error: " + err.Error())
 		return 1

@@ -54,26 +54,26 @@ func documented(t *testing.T, n *node, name, file string) {
 }
 
 func TestTwoVersionsOfAPluginAreCompared(t *testing.T) {
-	w := newWorkshop(t, "wasi")
-	good := driver(t, "wasi")
-	write(t, filepath.Join(w.dir, "new.wasm"), string(renamed(t, renamed(t, good, "0.1.0", "0.2.0"), `"required": ["module"]`, `"required": ["args"  ]`)))
-	r := w.run(t, "", "plugin", "diff", "wasi.wasm", "new.wasm")
+	w := newWorkshop(t, "raw_exec")
+	good := driver(t, "raw_exec")
+	write(t, filepath.Join(w.dir, "new.wasm"), string(renamed(t, renamed(t, good, "0.1.0", "0.2.0"), `"required": ["command"]`, `"required": ["args"   ]`)))
+	r := w.run(t, "", "plugin", "diff", "raw_exec.wasm", "new.wasm")
 	assert.Equal(t, result{1, `Part         Name     May break  Change
 plugin       version  no         was 0.1.0, now 0.2.0
 task config  args     yes        now required
-task config  module   no         no longer required
+task config  command  no         no longer required
 
 3 different, of which 1 may break what works with the old one
 `, ""}, r)
 
-	r = w.run(t, "", "plugin", "diff", "-json", "wasi.wasm", "new.wasm")
+	r = w.run(t, "", "plugin", "diff", "-json", "raw_exec.wasm", "new.wasm")
 	require.Equal(t, 1, r.code, r.stderr)
 	var d pluginDiff
 	require.NoError(t, json.Unmarshal([]byte(r.stdout), &d))
 	assert.Equal(t, "0.2.0", d.New.Version)
 	assert.Len(t, d.Changes, 3)
 
-	assert.Equal(t, result{0, "The files are the same\n", ""}, w.run(t, "", "plugin", "diff", "wasi.wasm", "wasi.wasm"))
-	assert.Equal(t, result{2, "", "Error: open none.wasm: no such file or directory\n"}, w.run(t, "", "plugin", "diff", "wasi.wasm", "none.wasm"))
-	assert.Equal(t, 2, w.run(t, "", "plugin", "diff", "wasi.wasm").code)
+	assert.Equal(t, result{0, "The files are the same\n", ""}, w.run(t, "", "plugin", "diff", "raw_exec.wasm", "raw_exec.wasm"))
+	assert.Equal(t, result{2, "", "Error: open none.wasm: no such file or directory\n"}, w.run(t, "", "plugin", "diff", "raw_exec.wasm", "none.wasm"))
+	assert.Equal(t, 2, w.run(t, "", "plugin", "diff", "raw_exec.wasm").code)
 }
