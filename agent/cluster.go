@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/controlplane/cluster"
@@ -163,8 +164,11 @@ func serverTLS(t config.TLS, region string) (*tls.Config, error) {
 	return c, nil
 }
 
-// ofNode are the paths that a node of a cluster answers itself.
-var ofNode = []string{"/v1/agent/", "/v1/metrics", "/v1/plugin-files", "/v1/plugins"}
+// ofNode are the paths that a node of a cluster answers itself. Its tokens are its own.
+var ofNode = []string{"/v1/acl/", "/v1/agent/", "/v1/metrics"}
+
+// refusalTimeout bounds how long a client may take with what is not answered.
+const refusalTimeout = 5 * time.Second
 
 // ofClient leaves to the API of a node that has joined a cluster what is the node's own: of
 // jobs and allocations the servers are asked.
@@ -177,6 +181,10 @@ func (a *agent) ofClient(api http.Handler) http.Handler {
 			api.ServeHTTP(w, r)
 			return
 		}
-		http.Error(w, fmt.Sprintf("the node is a client of the servers of region %q (%s): ask them", a.cfg.Region, strings.Join(a.cfg.Client.Servers, ", ")), http.StatusNotImplemented)
+		// Whoever asks: it tells nothing of the node, and takes no body.
+		w.Header().Set("Connection", "close")
+		deadlines := http.NewResponseController(w)
+		_, _ = deadlines.SetReadDeadline(time.Now().Add(refusalTimeout)), deadlines.SetWriteDeadline(time.Now().Add(refusalTimeout))
+		http.Error(w, "the node is a client of a cluster: of jobs and allocations ask its servers", http.StatusNotImplemented)
 	})
 }

@@ -92,14 +92,14 @@ func TestTheAPIOfAClientAnswersForItsAgent(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, code)
 	a.cfg.Client.Servers = nowhere
 	require.NoError(t, a.join())
-	for _, path := range []string{"/v1/agent/health", "/v1/metrics", "/v1/plugins", "/ui/"} {
+	for _, path := range []string{"/v1/agent/health", "/v1/metrics", "/v1/agent/plugins", "/"} {
 		code, _ := ask(path)
 		require.Equal(t, http.StatusTeapot, code, path)
 	}
 	for _, path := range []string{"/v1/jobs", "/v1/allocations", "/v1/node/x", "/v1/client/stats"} {
 		code, text := ask(path)
 		require.Equal(t, http.StatusNotImplemented, code, path)
-		require.Equal(t, "the node is a client of the servers of region \"global\" (127.0.0.1:1): ask them\n", text)
+		require.Equal(t, "the node is a client of a cluster: of jobs and allocations ask its servers\n", text)
 	}
 }
 

@@ -19,6 +19,9 @@ import (
 	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
 )
 
+// madeVolume is the ID of a volume that a server has the node make.
+const madeVolume = "00000000-0000-4000-8000-000000000001"
+
 // object is a map of a message.
 type object = map[string]any
 
@@ -119,11 +122,11 @@ func TestAServerAsksTheNodeThatHasJoinedIt(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.renewals == 1
 	}, time.Minute, time.Millisecond)
-	made, _ := ask("HostVolume.Create", object{"ID": "v1", "Name": "data", "PluginID": "mkdir"})["HostPath"].(string)
+	made, _ := ask("HostVolume.Create", object{"ID": madeVolume, "Name": "data", "PluginID": "mkdir"})["HostPath"].(string)
 	require.DirExists(t, made)
 	kept, err := os.ReadFile(filepath.Join(data, "cluster.volumes"))
 	require.NoError(t, err)
-	require.Contains(t, string(kept), `"v1"`)
+	require.Contains(t, string(kept), madeVolume)
 	require.ErrorContains(t, node.Call(t.Context(), "Agent.Profile", object{"ReqType": "cmdline"}, nil), "Permission denied")
 	require.ErrorContains(t, node.Call(t.Context(), "Allocations.Stats", object{"AllocID": "none"}, nil), `Unknown allocation "none"`)
 
@@ -131,7 +134,7 @@ func TestAServerAsksTheNodeThatHasJoinedIt(t *testing.T) {
 	require.NoError(t, err)
 	_, err = st.Receive()
 	require.NoError(t, err)
-	ask("HostVolume.Delete", object{"ID": "v1", "Name": "data", "PluginID": "mkdir"})
+	ask("HostVolume.Delete", object{"ID": madeVolume, "Name": "data", "PluginID": "mkdir"})
 	for line := ""; !strings.Contains(line, "a host volume was removed"); {
 		next, err := st.Receive()
 		require.NoError(t, err)

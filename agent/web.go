@@ -44,7 +44,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 		Conditions:   a.currentConditions,
 		Hosts:        a.cfg.Access.Hosts,
 		ACL:          a.cfg.Access.ACL,
-		NoPage:       !a.cfg.Access.Page,
+		NoPage:       !a.cfg.Access.Page || a.cluster != nil, // of jobs it would show nothing
 		Debug:        a.cfg.EnableDebug,
 		Reload:       a.askReload,
 		Logs:         a.logs,

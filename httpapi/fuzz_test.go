@@ -50,13 +50,13 @@ func (idle) AllocationUsage(context.Context, string, string) (*structs.Allocatio
 	return nil, errIdle
 }
 
-// intended reports whether an answer has the status 5xx because Nomad's has: of another region,
+// intended reports whether an answer has the status 5xx because Nomad's has: of another region or plugin,
 // and of what its community edition does not have; because it names what cannot be made here;
 // or because the control plane's node does not run.
 func intended(answer *httptest.ResponseRecorder) bool {
 	switch text := answer.Body.String(); answer.Code {
 	case http.StatusInternalServerError:
-		return text == "No path to region"
+		return text == "No path to region" || text == "no such plugin"
 	case http.StatusServiceUnavailable:
 		return text == "the node is not there yet: try again"
 	case http.StatusNotImplemented:

@@ -102,8 +102,8 @@ func TestSIGHUPReloadsAndNeverKills(t *testing.T) {
 	log = reload(before + "plugin \"raw_exec\" { config { colour = 1 } }\n")
 	assert.Contains(t, log, `stays in force: plugin "raw_exec": config.colour: unknown field`)
 
-	log = reload(granted + "log_level = \"debug\"\nname = \"other\"\nrequire_pinned = false\nui { enabled = true }\n")
-	assert.Contains(t, log, "ui has no effect: there is no user interface in a browser")
+	log = reload(granted + "log_level = \"debug\"\nname = \"other\"\nrequire_pinned = false\nui { label { text = \"x\" } }\n")
+	assert.Contains(t, log, "ui.label has no effect: the page names the node")
 	assert.Contains(t, log, "a setting that was changed takes effect after a restart: key=name")
 	assert.Contains(t, log, `changed=["log_level", "name"]`)
 

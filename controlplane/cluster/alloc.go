@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -133,6 +134,9 @@ func (w *wireAlloc) check(nodeID string) error {
 // checkTasks looks at the allocation's group, and that nothing in the job is missing that
 // is looked into.
 func (w *wireAlloc) checkTasks() error {
+	if at := emptyIn(reflect.ValueOf(w.Job), "job"); at != "" {
+		return fmt.Errorf("%s of it is empty", at)
+	}
 	var group *nomad.TaskGroup
 	for _, g := range w.Job.TaskGroups {
 		if g == nil || g.Name == nil {
@@ -174,6 +178,45 @@ func (w *wireAlloc) checkTasks() error {
 		}
 	}
 	return nil
+}
+
+// emptyIn returns where a list or map of structs has one that is nil, which nothing that runs a
+// job expects; empty: nowhere. Free values, as of a driver's configuration, may have them.
+func emptyIn(v reflect.Value, at string) string {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return emptyIn(v.Elem(), at)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				if found := emptyIn(v.Field(i), at+"."+f.Name); found != "" {
+					return found
+				}
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if found := emptyElement(v.Index(i), fmt.Sprintf("%s[%d]", at, i)); found != "" {
+				return found
+			}
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			if found := emptyElement(v.MapIndex(key), fmt.Sprintf("%s[%.40q]", at, key)); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}
+
+func emptyElement(v reflect.Value, at string) string {
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return at
+	}
+	return emptyIn(v, at)
 }
 
 func (w *wireAlloc) checkPorts() error {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -446,6 +447,31 @@ func TestWhatServersForgetIsStoppedAndThenGone(t *testing.T) {
 	require.Nil(t, s.lastReport(kept))
 }
 
+// The end of what servers have forgotten wakes who asks for all: what no server has answered
+// is no answer that there is nothing.
+func TestAWakeUpIsNotAnAnswer(t *testing.T) {
+	s := startServer(t)
+	cp := join(t, s.address)
+	registered(t, cp)
+	forgotten, runs := allocID(1), allocID(2)
+	s.change(forgotten, func(*wireAlloc) {})
+	s.change(runs, func(*wireAlloc) {})
+	_, err := cp.Allocations(t.Context(), nodeID, 0)
+	require.NoError(t, err)
+	s.remove(forgotten)
+	_, err = cp.Allocations(t.Context(), nodeID, 0)
+	require.NoError(t, err)
+	for range 20 {
+		cp.wake.Set()
+		news, err := cp.Allocations(t.Context(), nodeID, 0)
+		require.NoError(t, err)
+		require.True(t, news.All)
+		i := slices.IndexFunc(news.Changed, func(a *structs.Allocation) bool { return a.ID == runs })
+		require.NotEqual(t, -1, i)
+		require.Equal(t, structs.DesiredRun, news.Changed[i].DesiredStatus)
+	}
+}
+
 func TestReports(t *testing.T) {
 	s := startServer(t)
 	cp := join(t, s.address)
@@ -517,6 +543,9 @@ func TestAnAllocationThatNoServerSendsIsRefused(t *testing.T) {
 		"a name that never ends":          func(a *wireAlloc) { a.Namespace = string(make([]byte, maxName+1)) },
 		"a predecessor that is a path":    func(a *wireAlloc) { a.PreviousAllocation = "../x" },
 		"one that it preempted, too":      func(a *wireAlloc) { a.PreemptedAllocations = []string{"/"} },
+		"an empty network":                func(a *wireAlloc) { a.Job.TaskGroups[0].Networks = []*nomad.NetworkResource{nil} },
+		"an empty identity":               func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Identities = []*nomad.WorkloadIdentity{nil} },
+		"an empty volume":                 func(a *wireAlloc) { a.Job.TaskGroups[0].Volumes = map[string]*nomad.VolumeRequest{"v": nil} },
 		"a group without a name":          func(a *wireAlloc) { a.Job.TaskGroups[0].Name = nil },
 		"two tasks of one name":           func(a *wireAlloc) { g := a.Job.TaskGroups[0]; g.Tasks = append(g.Tasks, g.Tasks[0]) },
 		"no tasks at all":                 func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks = nil },

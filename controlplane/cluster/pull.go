@@ -1,12 +1,15 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 const (
@@ -68,11 +71,11 @@ func (cp *ControlPlane) Allocations(ctx context.Context, nodeID string, minIndex
 		cp.pulled.server = 0
 	}
 	for {
-		news, err := cp.pull(ctx, nodeID, all)
-		if err != nil {
+		news, answered, err := cp.pull(ctx, nodeID, all)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if all || len(news.Changed)+len(news.Gone) > 0 {
+		case all && answered, !all && len(news.Changed)+len(news.Gone) > 0:
 			cp.pulled.returned = max(cp.pulled.returned+1, cp.pulled.server)
 			news.Index, news.All = cp.pulled.returned, all
 			return news, nil
@@ -85,30 +88,32 @@ func (cp *ControlPlane) Allocations(ctx context.Context, nodeID string, minIndex
 	}
 }
 
-// pull asks once what has changed, which may be nothing.
-func (cp *ControlPlane) pull(ctx context.Context, nodeID string, all bool) (*structs.Assignments, error) {
+// pull asks once what has changed, which may be nothing. Answered is false where it was woken
+// before servers have said anything: nothing is known of them then.
+func (cp *ControlPlane) pull(ctx context.Context, nodeID string, all bool) (news *structs.Assignments, answered bool, err error) {
 	_, secret, err := cp.registered(nodeID)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var told struct {
 		Allocs map[string]uint64
 		Index  uint64
 	}
-	if err := cp.untilWoken(ctx, func(ctx context.Context) error {
+	answered, err = cp.untilWoken(ctx, func(ctx context.Context) error {
 		return cp.servers.callFor(ctx, maxQuery+lateQuery, "Node.GetClientAllocs", struct {
 			query
 			NodeID, SecretID string
 		}{query{cp.asNode(secret), cp.pulled.server, maxQuery, cp.pulled.server > 0}, nodeID, secret}, &told)
-	}); err != nil {
-		return nil, err
+	})
+	if err != nil {
+		return nil, false, err
 	}
-	news := &structs.Assignments{}
-	if told.Index > cp.pulled.server || all {
+	news = &structs.Assignments{}
+	if answered && (told.Index > cp.pulled.server || all) {
 		changed := cp.changed(told.Allocs, all)
 		fetched, err := cp.fetch(ctx, secret, nodeID, told.Allocs, changed)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		news.Changed = append(fetched, cp.vanish(told.Allocs, all)...)
 		if cp.pulled.server = max(told.Index, 1); cp.pulled.returned == 0 {
@@ -116,12 +121,14 @@ func (cp *ControlPlane) pull(ctx context.Context, nodeID string, all bool) (*str
 			cp.pulled.returned = 1
 		}
 	}
-	news.Gone = cp.forget(all)
-	return news, nil
+	if answered || !all { // a list of all that was not answered is not told
+		news.Gone = cp.forget(all)
+	}
+	return news, answered, nil
 }
 
-// untilWoken asks; it gives up without an error when something else is to be told.
-func (cp *ControlPlane) untilWoken(ctx context.Context, ask func(context.Context) error) error {
+// untilWoken asks; it gives up without an answer or an error when something else is to be told.
+func (cp *ControlPlane) untilWoken(ctx context.Context, ask func(context.Context) error) (answered bool, err error) {
 	asking, cancel := context.WithCancel(ctx)
 	woken := make(chan struct{})
 	done := make(chan struct{})
@@ -134,17 +141,13 @@ func (cp *ControlPlane) untilWoken(ctx context.Context, ask func(context.Context
 		case <-asking.Done():
 		}
 	}()
-	err := ask(asking)
+	err = ask(asking)
 	cancel()
 	<-done
-	select {
-	case <-woken:
-		if ctx.Err() == nil {
-			return nil
-		}
-	default:
+	if err != nil && wake.IsClosed(woken) && ctx.Err() == nil {
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // changed returns the IDs that are new or have changed, sorted; all of them, if so.
@@ -169,50 +172,73 @@ func (cp *ControlPlane) changed(told map[string]uint64, all bool) (ids []string)
 	return ids
 }
 
-// fetch gets allocations. One that cannot be run is reported as failed and left out.
+// fetch gets allocations: all of them as servers have told of them, or none. One that cannot be
+// run is reported as failed and left out.
 func (cp *ControlPlane) fetch(ctx context.Context, secret, nodeID string, told map[string]uint64, ids []string) (list []*structs.Allocation, err error) {
+	var got []*wireAlloc
 	for part := range slices.Chunk(ids, perFetch) {
-		least := uint64(0)
-		for _, id := range part {
-			least = max(least, told[id])
-		}
-		var got struct{ Allocs []*wireAlloc }
-		if err := cp.servers.call(ctx, "Alloc.GetAllocs", struct {
-			query
-			AllocIDs []string
-		}{query{cp.asNode(secret), max(least, 1) - 1, answerTimeout, true}, part}, &got); err != nil {
+		answer, err := cp.fetchPart(ctx, secret, told, part)
+		if err != nil {
 			return nil, err
 		}
-		for _, w := range got.Allocs {
-			if w == nil || !slices.Contains(part, w.ID) {
-				continue // nobody asked for it
-			}
-			a, err := allocOf(w, nodeID)
-			if err != nil {
-				cp.mu.Lock()
-				cp.pulled.refused[w.ID] = told[w.ID]
-				cp.mu.Unlock()
-				cp.refuse(ctx, nodeID, w, err)
-				continue
-			}
-			cp.mu.Lock()
-			k := cp.pulled.known[a.ID]
-			if k == nil {
-				k = &known{}
-				cp.pulled.known[a.ID] = k
-			}
-			k.alloc, k.modified, k.vanished, k.identities = a, a.AllocModifyIndex, false, w.SignedIdentities
-			cp.mu.Unlock()
+		got = append(got, answer...)
+	}
+	for _, w := range got {
+		a, err := allocOf(w, nodeID)
+		if err != nil {
+			a = cp.refuse(ctx, nodeID, w, told[w.ID], err)
+		} else {
+			cp.know(a, w.SignedIdentities)
+		}
+		if a != nil {
 			list = append(list, a)
 		}
 	}
-	slices.SortFunc(list, func(a, b *structs.Allocation) int {
-		if a.CreateIndex != b.CreateIndex {
-			return int(int64(a.CreateIndex) - int64(b.CreateIndex))
-		}
-		return 0
-	})
+	slices.SortFunc(list, func(a, b *structs.Allocation) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
 	return list, nil
+}
+
+// fetchPart gets some. What a server leaves out, or has in an older version than was told, is
+// asked for again: another of its kind may be behind, or one was collected meanwhile.
+func (cp *ControlPlane) fetchPart(ctx context.Context, secret string, told map[string]uint64, ids []string) ([]*wireAlloc, error) {
+	newest := uint64(0)
+	for _, id := range ids {
+		newest = max(newest, told[id])
+	}
+	var got struct{ Allocs []*wireAlloc }
+	err := cp.servers.callFor(ctx, answerTimeout+lateQuery, "Alloc.GetAllocs", struct {
+		query
+		AllocIDs []string
+	}{query{cp.asNode(secret), max(newest, 1) - 1, answerTimeout, true}, ids}, &got)
+	if err != nil {
+		return nil, err
+	}
+	asked := map[string]*wireAlloc{}
+	for _, w := range got.Allocs {
+		if w != nil && w.AllocModifyIndex >= told[w.ID] {
+			asked[w.ID] = w
+		}
+	}
+	list := make([]*wireAlloc, 0, len(ids))
+	for _, id := range ids {
+		if asked[id] == nil {
+			return nil, errdefs.NewRecoverable(errdefs.Unavailable, "the servers name allocation %s at index %d, and do not send it", id, told[id])
+		}
+		list = append(list, asked[id])
+	}
+	return list, nil
+}
+
+// know takes an allocation as servers have sent it.
+func (cp *ControlPlane) know(a *structs.Allocation, identities map[string]string) {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	k := cp.pulled.known[a.ID]
+	if k == nil {
+		k = &known{}
+		cp.pulled.known[a.ID] = k
+	}
+	k.alloc, k.modified, k.vanished, k.identities = a, a.AllocModifyIndex, false, identities
 }
 
 // vanish returns, to be stopped, what runs and the servers have forgotten; in a list of all

@@ -52,13 +52,13 @@ func (cp *ControlPlane) UpdateAllocations(ctx context.Context, nodeID string, st
 	if len(states) == 0 {
 		return nil
 	}
-	cp.sending.Lock()
-	defer cp.sending.Unlock()
 	select {
 	case <-cp.pulled.asked:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	cp.sending.Lock()
+	defer cp.sending.Unlock()
 	select {
 	case <-time.After(time.Until(cp.lastSent.Add(reportInterval))):
 	case <-ctx.Done():
@@ -81,8 +81,10 @@ func (cp *ControlPlane) UpdateAllocations(ctx context.Context, nodeID string, st
 	return nil
 }
 
-// tellAgain reports all that was reported before.
+// tellAgain reports all that was reported before, and never after what is newer.
 func (cp *ControlPlane) tellAgain(ctx context.Context, nodeID string) error {
+	cp.sending.Lock()
+	defer cp.sending.Unlock()
 	cp.mu.Lock()
 	var states []*structs.AllocationState
 	for _, k := range cp.pulled.known {
@@ -108,17 +110,32 @@ func (cp *ControlPlane) send(ctx context.Context, nodeID string, list []*wireSta
 	}{cp.asNode(secret), list}, nil)
 }
 
-// refuse reports an allocation that cannot be run here as failed.
-func (cp *ControlPlane) refuse(ctx context.Context, nodeID string, w *wireAlloc, why error) {
+// refuse reports an allocation that cannot be run here as failed. One that the node has goes on
+// as it is, so that it is not replaced while it runs; that it is to be stopped is taken even so.
+func (cp *ControlPlane) refuse(ctx context.Context, nodeID string, w *wireAlloc, modified uint64, why error) (stopped *structs.Allocation) {
 	cp.logger.Error("an allocation that a server has sent is refused", "alloc_id", w.ID, "error", why)
-	if w.NodeID != nodeID || structs.ClientStatus(w.ClientStatus).Terminal() {
-		return
+	cp.mu.Lock()
+	k := cp.pulled.known[w.ID]
+	if k == nil {
+		cp.pulled.refused[w.ID] = modified
+	} else {
+		k.modified, k.vanished = modified, false
+		if to := structs.DesiredStatus(w.DesiredStatus); to == structs.DesiredStop || to == structs.DesiredEvict {
+			a := *k.alloc
+			a.DesiredStatus, a.DesiredDescription, a.AllocModifyIndex = to, w.DesiredDescription, max(modified, a.AllocModifyIndex+1)
+			k.alloc, stopped = &a, &a
+		}
+	}
+	cp.mu.Unlock()
+	if k != nil || w.NodeID != nodeID || structs.ClientStatus(w.ClientStatus).Terminal() {
+		return stopped
 	}
 	if err := cp.send(ctx, nodeID, []*wireState{{
 		ID: w.ID, NodeID: nodeID, ClientStatus: string(structs.ClientFailed), ClientDescription: "refused by the node: " + why.Error(),
 	}}); err != nil {
 		cp.logger.Warn("reporting a refused allocation failed", "alloc_id", w.ID, "error", err)
 	}
+	return nil
 }
 
 // statesOf are the states for servers, without those that they have forgotten.

@@ -96,10 +96,13 @@ func (cp *ControlPlane) policiesOf(ctx context.Context, as query, is *wireIdenti
 			continue
 		}
 		for _, policy := range role.Policies {
-			if policy != nil && len(names) < maxPolicies {
+			if policy != nil {
 				names = append(names, policy.Name)
 			}
 		}
+	}
+	if len(names) > maxPolicies { // one that is left out may be the one that denies
+		return nil, fmt.Errorf("the roles of a token have %d policies: at most %d are looked at", len(names), maxPolicies)
 	}
 	return names, nil
 }

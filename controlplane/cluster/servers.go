@@ -124,7 +124,7 @@ func (s *servers) keep() {
 			case <-s.ctx.Done():
 			}
 			s.set(nil)
-			session.Close()
+			s.leave(session)
 			if session.useful.Load() {
 				wait.Reset()
 			}
@@ -137,6 +137,13 @@ func (s *servers) keep() {
 		case <-s.ctx.Done():
 		}
 	}
+}
+
+// leave ends a session. What servers have asked on it, and is being done, is waited for by close
+// alone: the next server is not kept waiting for it.
+func (s *servers) leave(session *session) {
+	session.HangUp()
+	s.running.Go(session.Close)
 }
 
 // dial connects to a server and has it answer once.
@@ -242,7 +249,7 @@ func (s *servers) callFor(ctx context.Context, limit time.Duration, method strin
 		}
 		s.logger.Debug("a server does not answer", "server", session.address, "error", err)
 		failed = session
-		session.Close()
+		session.HangUp()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -18,8 +19,12 @@ import (
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
-// maxVolumes bounds the dynamic host volumes that servers have a node keep.
-const maxVolumes = 1024
+const (
+	// maxVolumes bounds the dynamic host volumes that servers have a node keep.
+	maxVolumes = 1024
+	// volumeTimeout bounds what is done with a volume, as in Nomad, also when the server has gone.
+	volumeTimeout = time.Minute
+)
 
 // keptVolume is a volume as the node has to know it when it starts again: servers do not say which
 // ones there are.
@@ -54,7 +59,7 @@ func readVolumes(path string) (*keptVolumes, error) {
 		err = json.Unmarshal(content, &k.byID)
 	}
 	for id, v := range k.byID {
-		if err == nil && (v.Volume == nil || v.Volume.ID != id) {
+		if err == nil && (v.Volume == nil || v.Volume.ID != id || !uuid.MatchString(id)) {
 			err = fmt.Errorf("what is under the ID %q is no volume of it", id)
 		}
 	}
@@ -66,6 +71,9 @@ func readVolumes(path string) (*keptVolumes, error) {
 
 // begin has a volume be the caller's alone until the function that it returns is called.
 func (k *keptVolumes) begin(v *nomad.HostVolume) (end func(), err error) {
+	if !uuid.MatchString(v.ID) { // it becomes the name of a directory
+		return nil, errdefs.New(errdefs.InvalidArgument, "a volume's ID is a UUID, and %.40q is none", v.ID)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for id, name := range k.busy {
@@ -182,7 +190,9 @@ func (vs Volumes) CreateVolume(ctx context.Context, v *nomad.HostVolume) (made s
 		}
 	}
 	// What is begun is done, also when the server has gone.
-	if made, err = vs.host.CreateVolume(context.WithoutCancel(ctx), v); err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), volumeTimeout)
+	defer cancel()
+	if made, err = vs.host.CreateVolume(ctx, v); err != nil {
 		if !known || was.Making {
 			err = errors.Join(err, vs.kept.put(v.ID, nil))
 		}
@@ -204,11 +214,14 @@ func (vs Volumes) DeleteVolume(ctx context.Context, v *nomad.HostVolume) error {
 	defer end()
 	was, known := vs.kept.get(v.ID)
 	if known {
-		if err := vs.kept.put(v.ID, &keptVolume{Volume: was.Volume, Deleting: true}); err != nil {
+		v = was.Volume // whatever the server calls it
+		if err := vs.kept.put(v.ID, &keptVolume{Volume: v, Deleting: true}); err != nil {
 			return err
 		}
 	}
-	if err := vs.host.DeleteVolume(context.WithoutCancel(ctx), v); err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), volumeTimeout)
+	defer cancel()
+	if err := vs.host.DeleteVolume(ctx, v); err != nil {
 		if known {
 			err = errors.Join(err, vs.kept.put(v.ID, &was))
 		}

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -60,7 +59,7 @@ func TestVolumesAreKeptAtEveryInstant(t *testing.T) {
 	require.Empty(t, all)
 	h := &volumeHost{has: map[string]bool{}}
 	vs := cp.Volumes(h)
-	v := &nomad.HostVolume{ID: "v1", Name: "data", PluginID: "mkdir", Parameters: map[string]string{"key": "secret"}}
+	v := &nomad.HostVolume{ID: allocID(1), Name: "data", PluginID: "mkdir", Parameters: map[string]string{"key": "secret"}}
 
 	var meanwhile []structs.NodeVolume
 	h.during = func() { _, meanwhile = volumesIn(t, path) }
@@ -102,10 +101,10 @@ func TestVolumesAreKeptAtEveryInstant(t *testing.T) {
 func TestWhatAKilledAgentHasLeftOfAVolumeIsForgottenOnceItIsGone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "volumes")
 	cp, _ := volumesIn(t, path)
-	require.NoError(t, cp.volumes.put("v1", &keptVolume{Volume: &nomad.HostVolume{ID: "v1"}, Making: true}))
+	require.NoError(t, cp.volumes.put(allocID(1), &keptVolume{Volume: &nomad.HostVolume{ID: allocID(1)}, Making: true}))
 	cp, all := volumesIn(t, path)
 	require.True(t, all[0].Deleting)
-	require.NoError(t, cp.VolumeRemoved(t.Context(), nodeID, "v1"))
+	require.NoError(t, cp.VolumeRemoved(t.Context(), nodeID, allocID(1)))
 	_, all = volumesIn(t, path)
 	require.Empty(t, all)
 }
@@ -114,37 +113,50 @@ func TestVolumesThatAreRefused(t *testing.T) {
 	cp, _ := volumesIn(t, "")
 	h := &volumeHost{has: map[string]bool{}}
 	vs := cp.Volumes(h)
-	_, err := vs.CreateVolume(t.Context(), &nomad.HostVolume{ID: "v1", Name: "data"})
+	_, err := vs.CreateVolume(t.Context(), &nomad.HostVolume{ID: allocID(1), Name: "data"})
 	require.NoError(t, err)
-	_, err = vs.CreateVolume(t.Context(), &nomad.HostVolume{ID: "v2", Name: "data"})
+	_, err = vs.CreateVolume(t.Context(), &nomad.HostVolume{ID: allocID(2), Name: "data"})
 	require.ErrorIs(t, err, errdefs.AlreadyExists)
 	h.during = func() {
-		_, err := vs.CreateVolume(t.Context(), &nomad.HostVolume{ID: "v3", Name: "more"})
+		_, err := vs.CreateVolume(t.Context(), &nomad.HostVolume{ID: allocID(3), Name: "more"})
 		require.ErrorIs(t, err, errdefs.Unavailable)
-		_, err = vs.CreateVolume(t.Context(), &nomad.HostVolume{ID: "v4", Name: "more"})
+		_, err = vs.CreateVolume(t.Context(), &nomad.HostVolume{ID: allocID(4), Name: "more"})
 		require.ErrorIs(t, err, errdefs.Unavailable, "two at once of one name")
-		require.ErrorIs(t, vs.DeleteVolume(t.Context(), &nomad.HostVolume{ID: "v3", Name: "more"}), errdefs.Unavailable)
+		require.ErrorIs(t, vs.DeleteVolume(t.Context(), &nomad.HostVolume{ID: allocID(3), Name: "more"}), errdefs.Unavailable)
 	}
-	_, err = vs.CreateVolume(t.Context(), &nomad.HostVolume{ID: "v3", Name: "more"})
+	_, err = vs.CreateVolume(t.Context(), &nomad.HostVolume{ID: allocID(3), Name: "more"})
 	require.NoError(t, err)
 	h.during = nil
 	for i := len(cp.volumes.byID); i < maxVolumes; i++ {
-		id := fmt.Sprint("n", i)
+		id := allocID(100 + i)
 		_, err = vs.CreateVolume(t.Context(), &nomad.HostVolume{ID: id, Name: id})
 		require.NoError(t, err)
 	}
-	_, err = vs.CreateVolume(t.Context(), &nomad.HostVolume{ID: "last", Name: "last"})
+	_, err = vs.CreateVolume(t.Context(), &nomad.HostVolume{ID: allocID(99), Name: "last"})
 	require.EqualError(t, err, "the node keeps at most 1024 volumes")
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = vs.CreateVolume(over, &nomad.HostVolume{ID: "v1", Name: "data"})
+	_, err = vs.CreateVolume(over, &nomad.HostVolume{ID: allocID(1), Name: "data"})
 	require.ErrorIs(t, err, errdefs.Unavailable)
-	require.ErrorIs(t, vs.DeleteVolume(over, &nomad.HostVolume{ID: "v1", Name: "data"}), errdefs.Unavailable)
+	require.ErrorIs(t, vs.DeleteVolume(over, &nomad.HostVolume{ID: allocID(1), Name: "data"}), errdefs.Unavailable)
+}
+
+// A volume's ID becomes the name of a directory that is removed with all that is in it.
+func TestAVolumeWhoseIDIsAPathIsRefused(t *testing.T) {
+	cp, _ := volumesIn(t, "")
+	h := &volumeHost{has: map[string]bool{}}
+	h.during = func() { t.Error("the node was asked") }
+	for _, id := range []string{"../../../home", ".", "..", "/", "a/b", "v1", ""} {
+		v := &nomad.HostVolume{ID: id, Name: "x", PluginID: "mkdir"}
+		require.ErrorIs(t, cp.Volumes(h).DeleteVolume(t.Context(), v), errdefs.InvalidArgument, id)
+		_, err := cp.Volumes(h).CreateVolume(t.Context(), v)
+		require.ErrorIs(t, err, errdefs.InvalidArgument, id)
+	}
 }
 
 func TestAFileOfVolumesThatIsDamagedIsToldOf(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "volumes")
-	for _, content := range []string{`{"v1`, `{"v1":{}}`, `{"v1":{"Volume":{"ID":"v2"}}}`} {
+	for _, content := range []string{`{"v1`, `{"v1":{}}`, `{"v1":{"Volume":{"ID":"v2"}}}`, `{"..":{"Volume":{"ID":".."}}}`} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		_, err := readVolumes(path)
 		require.ErrorContains(t, err, path, content)

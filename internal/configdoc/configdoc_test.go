@@ -63,7 +63,7 @@ func TestTheExamplesOfTheDriversAreTaken(t *testing.T) {
 			assert.NoError(t, err, "%s\n%s", file, example[m[2]:m[3]])
 		}
 	}
-	require.Greater(t, optional, 150)
+	require.Greater(t, optional, 130) // the schemas of wasi and exec are made by the SDK
 }
 
 const schema = `{

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -126,6 +127,25 @@ type machine struct {
 	leader string // its first process
 }
 
+// transcript is what a process has said: it is read while the process says more.
+type transcript struct {
+	mu   sync.Mutex
+	said bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (s *transcript) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.said.Write(b)
+}
+
+func (s *transcript) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.said.String()
+}
+
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	dist, _ := published(t)
@@ -138,7 +158,7 @@ func newMachine(t *testing.T) *machine {
 	require.NoError(t, os.Mkdir(root, 0o700))
 	require.NoError(t, unix.Mount("/", root, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(root, 0)) })
-	var said bytes.Buffer
+	var said transcript
 	cmd := exec.Command("systemd-nspawn", "-q", "-D", root, "--volatile=overlay", "--boot", "--register=no", "--keep-unit", "--private-network",
 		"--console=pipe", "-M", fmt.Sprintf("wasmnode-test-%d", os.Getpid()), "--bind-ro="+dist+":/dist", "--", "--unit=basic.target")
 	cmd.Stdout, cmd.Stderr = &said, &said

@@ -127,6 +127,9 @@ func (m *Manager) find(name string) (plugin, error) {
 // They are of one line, and errdefs.FailedPrecondition: there is no such plugin, it failed, or
 // what it made is not a directory below the directory of volumes.
 func (m *Manager) Create(ctx context.Context, v *nomad.HostVolume) (made structs.MadeVolume, err error) {
+	if err := checkID(v.ID); err != nil {
+		return made, err
+	}
 	p, err := m.find(v.PluginID)
 	if err != nil {
 		return made, err
@@ -185,12 +188,24 @@ func (m *Manager) Delete(ctx context.Context, v *nomad.HostVolume) error {
 	if v.PluginID == "" {
 		return nil
 	}
+	if err := checkID(v.ID); err != nil {
+		return err
+	}
 	p, err := m.find(v.PluginID)
 	if err != nil {
 		return err
 	}
 	if err := p.remove(ctx, v); err != nil {
 		return failed("host volume plugin %q cannot delete volume %q: %v", v.PluginID, v.Name, err)
+	}
+	return nil
+}
+
+// checkID refuses what cannot be the name of a directory of the volumes': what is there is removed
+// by it.
+func checkID(id string) error {
+	if !filepath.IsLocal(id) || id != filepath.Base(id) || strings.HasPrefix(id, ".") {
+		return failed("a volume's ID %q cannot be the name of its directory", id)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -180,6 +181,19 @@ func TestReadingIsConfinedAndSecretsAreNotReadable(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotRegular)
 	_, err = d.Stat("nosuch")
 	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestADirectoryOfTooManyEntriesIsNotListed(t *testing.T) {
+	d := built(t, "web")
+	for i := range MaxListed {
+		write(t, d, "alloc/data/"+strconv.Itoa(i), "")
+	}
+	entries, err := d.List("alloc/data")
+	require.NoError(t, err)
+	require.Len(t, entries, MaxListed)
+	write(t, d, "alloc/data/more", "")
+	_, err = d.List("alloc/data")
+	require.EqualError(t, err, `allocdir: list: "alloc/data" has more than 10000 entries`)
 }
 
 func TestListAndStat(t *testing.T) {

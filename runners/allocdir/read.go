@@ -20,6 +20,13 @@ var ErrSecret = errors.New("allocdir: secrets are not readable from outside the 
 // ErrNotRegular is returned when a file to be read is a directory, pipe, device or socket.
 var ErrNotRegular = errors.New("allocdir: not a regular file")
 
+// MaxListed is how many entries of a directory are listed. A task can make any number, and the
+// agent holds all that it lists.
+const MaxListed = 10_000
+
+// listed is how many entries are read at a time.
+const listed = 1000
+
 // Entry is a file or directory as a user of the file API sees it.
 type Entry struct {
 	Name    string
@@ -37,7 +44,8 @@ func entryOf(info fs.FileInfo) Entry {
 }
 
 // List lists a directory by name. The path is relative to the allocation's directory;
-// one that leads out of it, through symbolic links too, is an error.
+// one that leads out of it, through symbolic links too, is an error. So is a directory of
+// more than [MaxListed] entries.
 func (d *Dir) List(name string) ([]Entry, error) {
 	at, err := d.area(name)
 	if err != nil {
@@ -49,13 +57,21 @@ func (d *Dir) List(name string) ([]Entry, error) {
 		return nil, fmt.Errorf("allocdir: list: %w", err)
 	}
 	defer dir.Close()
-	infos, err := dir.Readdir(-1)
-	if err != nil {
-		return nil, fmt.Errorf("allocdir: list: %w", err)
-	}
-	entries := make([]Entry, 0, len(infos))
-	for _, info := range infos {
-		entries = append(entries, entryOf(info))
+	entries := []Entry{}
+	for {
+		infos, err := dir.Readdir(listed)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("allocdir: list: %w", err)
+		}
+		for _, info := range infos {
+			entries = append(entries, entryOf(info))
+		}
+		if len(entries) > MaxListed {
+			return nil, fmt.Errorf("allocdir: list: %q has more than %d entries", name, MaxListed)
+		}
 	}
 	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	return entries, nil

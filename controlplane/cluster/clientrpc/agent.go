@@ -79,6 +79,9 @@ type (
 // profiles are the names under which package clientapi has what servers ask for by type.
 var profiles = map[string]string{"cmdline": "cmdline", "cpu": "profile", "trace": "trace"}
 
+// otherTypes are those names: by type alone they are asked for, within their time.
+var otherTypes = map[string]bool{"cmdline": true, "profile": true, "trace": true}
+
 // profile shows what the agent itself is doing.
 func (s *server) profile(ctx context.Context, args *profileArgs) (any, error) {
 	if err := s.checkNode(args.NodeID); err != nil {
@@ -88,11 +91,15 @@ func (s *server) profile(ctx context.Context, args *profileArgs) (any, error) {
 		return nil, errdefs.New(errdefs.PermissionDenied, "Permission denied: set enable_debug in the agent's configuration")
 	}
 	name := profiles[args.ReqType]
-	switch {
-	case args.ReqType == "lookup":
+	if args.ReqType == "lookup" {
 		name = args.Profile
+	}
+	_, other := otherTypes[args.Profile]
+	switch {
 	case name == "":
 		return nil, errdefs.New(errdefs.NotFound, "Pprof profile not found profile: %s", args.ReqType)
+	case args.ReqType == "lookup" && other:
+		return nil, errdefs.New(errdefs.NotFound, "Pprof profile not found profile: %s", args.Profile)
 	case args.Seconds < 0 || args.Seconds > int(maxProfileTime/time.Second):
 		return nil, invalid("a profile of %d seconds: at most %d", args.Seconds, int(maxProfileTime/time.Second))
 	}

@@ -328,15 +328,23 @@ func TestRequestsAreBounded(t *testing.T) {
 		<-hold
 		return nil, nil
 	}
-	var all sync.WaitGroup
+	ask := s.handler().Call
+	replies := make(chan any, MaxCalls)
 	for range MaxCalls {
-		all.Go(func() { _, _ = s.answer(t.Context(), "Test.Wait", nil) })
+		go func() {
+			reply, _ := ask(t.Context(), "Test.Wait", nil)
+			replies <- reply
+		}()
 		<-held
 	}
-	_, err := s.answer(t.Context(), "Test.Wait", nil)
+	_, err := ask(t.Context(), "Test.Wait", nil)
 	require.ErrorIs(t, err, errBusy)
 	close(hold)
-	all.Wait()
+	for left := MaxCalls; left > 0; left-- {
+		reply := (<-replies).(wire.Held)
+		require.Len(t, s.requests, left, "an answer has its place until it is written")
+		reply.Release()
+	}
 	require.Empty(t, s.requests)
 }
 

@@ -24,7 +24,8 @@ import (
 const (
 	// MaxStreams is how many streams of logs, files, commands and so on are served.
 	MaxStreams = 64
-	// MaxCalls is how many requests are being answered.
+	// MaxCalls is how many requests are being answered, with those whose answers are being
+	// written.
 	MaxCalls = 64
 )
 
@@ -111,7 +112,7 @@ func newServer(cfg Config) *server {
 
 func (s *server) handler() *wire.Handler {
 	return &wire.Handler{
-		Call:    s.answer,
+		Call:    s.request,
 		Streams: func(method string) bool { return s.methods[method] != nil },
 		Stream:  s.serve,
 	}
@@ -148,18 +149,23 @@ func streaming[A any](serve func(context.Context, *A, *conn) error) stream {
 
 var errBusy = &wire.CodedError{Code: http.StatusTooManyRequests, Text: "the node answers as much at once as it can: try again later"}
 
+// request answers a request that finds a place, which it has until its answer is written.
+func (s *server) request(ctx context.Context, method string, decode func(any) error) (any, error) {
+	select {
+	case s.requests <- struct{}{}:
+	default:
+		return nil, errBusy
+	}
+	reply, err := s.answer(ctx, method, decode)
+	return wire.Held{Reply: reply, Release: func() { <-s.requests }}, err
+}
+
 // answer answers a request.
 func (s *server) answer(ctx context.Context, method string, decode func(any) error) (reply any, err error) {
 	defer s.recovered(method, &err)
 	answer := s.calls[method]
 	if answer == nil {
 		return nil, wire.ErrNoMethod
-	}
-	select {
-	case s.requests <- struct{}{}:
-		defer func() { <-s.requests }()
-	default:
-		return nil, errBusy
 	}
 	reply, err = answer(ctx, decode)
 	return reply, answered(err)

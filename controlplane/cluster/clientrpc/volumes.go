@@ -41,7 +41,7 @@ type volumeReply struct {
 	CapacityBytes                  int64
 }
 
-// createVolume has a volume made by its plugin: the built-in one where none is named.
+// createVolume has a volume made by its plugin.
 func (s *server) createVolume(ctx context.Context, args *volumeArgs) (any, error) {
 	v, err := s.volume(args)
 	if err != nil {

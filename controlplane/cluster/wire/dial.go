@@ -30,6 +30,8 @@ type Options struct {
 	Handler *Handler
 	// Logger is told what goes wrong in the background. Nil: nothing is logged.
 	Logger hclog.Logger
+
+	start, write time.Duration // for tests; 0: startTimeout and writeTimeout
 }
 
 // Dial connects to a server's RPC address ("host:port"). It does not wait for an answer: a

@@ -20,8 +20,12 @@ const (
 	// maxOpen is how many streams there are, with those that are being closed. A peer that
 	// has more loses its connection.
 	maxOpen = 1024
-	// startTimeout is how long a stream may take to say what it is for.
+	// startTimeout is how long a stream may take to say what it is for, and a request or a
+	// value of a stream to come once it has begun: what has come of it is kept until then.
 	startTimeout = 30 * time.Second
+	// writeTimeout is how long the other side may take to read an answer, which is kept until
+	// then; a slow line brings the largest in that time. The stream ends then.
+	writeTimeout = time.Minute
 )
 
 // A Handler answers what the other side asks. Each of its functions may be nil and is called
@@ -30,8 +34,8 @@ const (
 // and nothing else is known of it.
 type Handler struct {
 	// Call answers a request. decode reads its arguments into a struct, once. The reply is a
-	// struct; nil is an empty one. An error that is ErrNoMethod is answered as servers know
-	// it, one that is a [CodedError] with its status.
+	// struct, or one that is [Held]; nil is an empty one. An error that is ErrNoMethod is
+	// answered as servers know it, one that is a [CodedError] with its status.
 	Call func(ctx context.Context, method string, decode func(any) error) (reply any, err error)
 	// Streams reports whether Stream takes a method.
 	Streams func(method string) bool
@@ -39,6 +43,13 @@ type Handler struct {
 	// error is sent as the last frame. Further values of the other side are read with
 	// stream.Decode, one that has gone away is noticed by stream.Gone.
 	Stream func(ctx context.Context, method string, decode func(any) error, stream *Stream) error
+}
+
+// Held is a reply, also one beside an error, for which something is held, as a place among
+// what is answered at once, until it is written or cannot be: Release is called once then.
+type Held struct {
+	Reply   any
+	Release func()
 }
 
 // ErrNoMethod is a handler's answer to a method that it does not have.
@@ -49,7 +60,7 @@ func noMethod(method string) string { return "rpc: can't find method " + method 
 
 // accept serves the other side's streams until the session is over.
 func (s *Session) accept() {
-	defer s.hangUp()
+	defer s.HangUp()
 	for {
 		conn, err := s.mux.AcceptStream()
 		if err != nil {
@@ -75,7 +86,7 @@ func (s *Session) accept() {
 // serve answers what comes on a stream.
 func (s *Session) serve(conn *yamux.Stream) {
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetReadDeadline(time.Now().Add(startTimeout))
+	_ = conn.SetReadDeadline(time.Now().Add(s.start))
 	var what [1]byte
 	if _, err := io.ReadFull(conn, what[:]); err != nil {
 		return
@@ -91,7 +102,7 @@ func (s *Session) serve(conn *yamux.Stream) {
 	}
 	if errors.Is(err, ErrGarbage) {
 		s.logger.Warn("closing a connection that sends what is not understood", "address", s.Address(), "error", err)
-		s.hangUp()
+		s.HangUp()
 	}
 }
 
@@ -99,56 +110,78 @@ func (s *Session) serve(conn *yamux.Stream) {
 func (s *Session) serveCalls(conn *yamux.Stream) error {
 	r := bufio.NewReader(conn)
 	for {
-		var header requestHeader
-		raw, err := readValue(r, maxHeader)
+		header, args, err := readRequest(r)
 		if err != nil {
 			return err
 		}
-		if err := decode(raw, &header); err != nil {
+		if err := s.serveCall(conn, header, args); err != nil {
 			return err
 		}
-		if raw, err = readValue(r, MaxAsk); err != nil {
+		// The next request may be long in coming, but one that has begun has to go on.
+		_ = conn.SetReadDeadline(time.Time{})
+		if _, err := r.Peek(1); err != nil {
 			return err
 		}
-		_ = conn.SetReadDeadline(time.Time{}) // the next request may be long in coming
-		answer, err := s.answer(header, raw)
-		if err != nil {
-			return err
-		}
-		if _, err := conn.Write(answer); err != nil {
-			return err
-		}
+		_ = conn.SetReadDeadline(time.Now().Add(s.start))
 	}
 }
 
-// answer returns the response to a request.
-func (s *Session) answer(header requestHeader, args []byte) ([]byte, error) {
+// readRequest reads a request. Its arguments are still to be decoded.
+func readRequest(r *bufio.Reader) (header requestHeader, args []byte, err error) {
+	raw, err := readValue(r, maxHeader)
+	if err != nil {
+		return header, nil, err
+	}
+	if err := decode(raw, &header); err != nil {
+		return header, nil, err
+	}
+	args, err = readValue(r, MaxAsk)
+	return header, args, err
+}
+
+// serveCall answers a request.
+func (s *Session) serveCall(conn *yamux.Stream, header requestHeader, args []byte) error {
 	var reply any
 	err := ErrNoMethod
 	if s.handler.Call != nil {
 		reply, err = s.handler.Call(s.ctx, header.ServiceMethod, func(v any) error { return decode(args, v) })
 	}
-	response := responseHeader{ServiceMethod: header.ServiceMethod, Seq: header.Seq}
+	if held, is := reply.(Held); is {
+		defer held.Release()
+		reply = held.Reply
+	}
+	answer, err := response(header, reply, err)
+	if err != nil {
+		return err
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(s.write))
+	_, err = conn.Write(answer)
+	return err
+}
+
+// response returns the answer to a request as it stands on the wire.
+func response(to requestHeader, reply any, err error) ([]byte, error) {
+	header := responseHeader{ServiceMethod: to.ServiceMethod, Seq: to.Seq}
 	switch {
 	case errors.Is(err, ErrNoMethod):
-		response.Error = noMethod(header.ServiceMethod)
+		header.Error = noMethod(to.ServiceMethod)
 	case err != nil:
-		response.Error = errorText(err)
+		header.Error = errorText(err)
 	}
-	if reply == nil || response.Error != "" {
+	if reply == nil || header.Error != "" {
 		reply = struct{}{}
 	}
 	body, err := Marshal(reply)
 	if err != nil {
 		return nil, err
 	}
-	head, err := Marshal(response)
+	head, err := Marshal(header)
 	return append(head, body...), err
 }
 
 // serveStream answers a streaming request.
 func (s *Session) serveStream(conn *yamux.Stream) error {
-	st := newStream(conn)
+	st := newStream(conn, s.start)
 	defer st.Close()
 	var header streamHeader
 	if err := st.Decode(&header); err != nil {
@@ -174,7 +207,8 @@ func (s *Session) serveStream(conn *yamux.Stream) error {
 	if errors.As(err, &coded) {
 		code = int64(coded.Code)
 	}
-	// An error of reading or writing has nobody to be told.
+	// An error of reading or writing has nobody to be told, and this may be one.
+	_ = conn.SetWriteDeadline(time.Now().Add(s.write))
 	_ = st.encode(frame{Error: &frameError{Message: strings.ToValidUTF8(err.Error(), "?"), Code: &code}})
 	return nil
 }

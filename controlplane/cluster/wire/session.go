@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,13 +29,18 @@ type Session struct {
 	running sync.WaitGroup
 	places  chan struct{} // one for each stream of the other side that is served
 
+	start, write time.Duration // startTimeout and writeTimeout
+
 	mu   sync.Mutex
 	idle []*clientStream
 }
 
 // newSession serves what the other side asks from now on.
 func newSession(mux *yamux.Session, o Options) *Session {
-	s := &Session{mux: mux, handler: o.Handler, logger: o.Logger, places: make(chan struct{}, MaxServed)}
+	s := &Session{
+		mux: mux, handler: o.Handler, logger: o.Logger, places: make(chan struct{}, MaxServed),
+		start: cmp.Or(o.start, startTimeout), write: cmp.Or(o.write, writeTimeout),
+	}
 	if s.logger == nil {
 		s.logger = hclog.NewNullLogger()
 	}
@@ -55,12 +61,13 @@ func (s *Session) Address() net.Addr { return s.mux.RemoteAddr() }
 // Close ends the session and waits for its handlers, whose contexts are done. A handler
 // must not call it.
 func (s *Session) Close() {
-	s.hangUp()
+	s.HangUp()
 	s.running.Wait()
 }
 
-// hangUp ends the session without waiting.
-func (s *Session) hangUp() {
+// HangUp ends the session without waiting for its handlers, whose contexts are done. Whoever
+// must know that they have returned calls [Session.Close].
+func (s *Session) HangUp() {
 	s.cancel()
 	_ = s.mux.Close()
 }
@@ -110,10 +117,10 @@ func (s *Session) Call(ctx context.Context, method string, args, reply any) erro
 	}
 	_ = st.conn.Close()
 	if errors.Is(err, ErrGarbage) {
-		s.hangUp()
+		s.HangUp()
 	} else if ctx.Err() != nil {
 		return ctx.Err()
-	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || s.mux.IsClosed() {
 		err = ErrClosed
 	}
 	return fmt.Errorf("%s: %w", method, err)
@@ -201,7 +208,7 @@ func (s *Session) Open(ctx context.Context, method string, args any) (*Stream, e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", method, ErrClosed, err)
 	}
-	st := newStream(conn)
+	st := newStream(conn, s.start)
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	var ack streamAck

@@ -18,6 +18,7 @@ const MaxPayload = 64 << 10
 type Stream struct {
 	conn *yamux.Stream
 	r    *bufio.Reader
+	rest time.Duration // how long a value may take that has begun
 
 	sending sync.Mutex
 }
@@ -36,13 +37,19 @@ type frameError struct {
 	Code    *int64
 }
 
-func newStream(conn *yamux.Stream) *Stream {
-	return &Stream{conn: conn, r: bufio.NewReader(conn)}
+func newStream(conn *yamux.Stream, rest time.Duration) *Stream {
+	return &Stream{conn: conn, r: bufio.NewReader(conn), rest: rest}
 }
 
 // Decode reads the next value of the other side, of at most [MaxAsk] bytes. io.EOF: there
-// will be none.
+// will be none. It may be long in coming, but one that has begun has to go on: nothing more
+// is read of a stream where it does not.
 func (st *Stream) Decode(v any) error {
+	if _, err := st.r.Peek(1); err != nil {
+		return err
+	}
+	late := time.AfterFunc(st.rest, st.StopReading)
+	defer late.Stop()
 	raw, err := readValue(st.r, MaxAsk)
 	if err != nil {
 		return err

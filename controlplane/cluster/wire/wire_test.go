@@ -24,6 +24,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // pair returns both sides of a connection: a node's, and a simulated server's.
 func pair(t *testing.T, node, server *Handler) (ofNode, ofServer *Session) {
 	t.Helper()
+	return pairWith(t, Options{Handler: node}, Options{Handler: server})
+}
+
+// pairWith is pair with more options.
+func pairWith(t *testing.T, node, server Options) (ofNode, ofServer *Session) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
@@ -31,13 +37,13 @@ func pair(t *testing.T, node, server *Handler) (ofNode, ofServer *Session) {
 	accepting.Go(func() {
 		conn, err := l.Accept()
 		if err == nil {
-			ofServer, err = Accept(t.Context(), conn, Options{Handler: server})
+			ofServer, err = Accept(t.Context(), conn, server)
 		}
 		if err != nil {
 			t.Error(err)
 		}
 	})
-	ofNode, err = Dial(t.Context(), l.Addr().String(), Options{Handler: node})
+	ofNode, err = Dial(t.Context(), l.Addr().String(), node)
 	require.NoError(t, err)
 	accepting.Wait()
 	t.Cleanup(func() { ofNode.Close(); ofServer.Close() })
