@@ -23,7 +23,7 @@ func TestAServiceManagerKnowsHowTheAgentIs(t *testing.T) {
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, socket.Close()) })
-	for name, value := range map[string]string{"NOTIFY_SOCKET": filepath.Join(dir, "notify"), "WATCHDOG_USEC": "30000", "WATCHDOG_PID": ""} {
+	for name, value := range map[string]string{"NOTIFY_SOCKET": filepath.Join(dir, "notify"), "WATCHDOG_USEC": "3000000", "WATCHDOG_PID": ""} {
 		t.Setenv(name, value)
 	}
 	service, err := sdnotify.Open()

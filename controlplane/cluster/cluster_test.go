@@ -602,7 +602,10 @@ func TestAnotherServerTakesOver(t *testing.T) {
 func TestAServerThatSaysNothingIsLeft(t *testing.T) {
 	one, two := startServer(t), startServer(t)
 	cp := joinWith(t, Config{Servers: []string{one.address, two.address}, patience: time.Second})
-	require.Eventually(t, func() bool { return cp.Connected() == one.address }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return cp.Connected() != "" }, time.Minute, time.Millisecond)
+	if cp.Connected() == two.address { // on a busy machine the first was late
+		one, two = two, one
+	}
 	one.mu.Lock() // it answers nothing any more
 	defer one.mu.Unlock()
 	registered(t, cp)
