@@ -36,21 +36,22 @@ func (a *agent) join() error {
 	if err != nil {
 		return err
 	}
+	joins := len(a.cfg.Client.Servers) > 0
+	if !joins && region == "" {
+		return nil
+	}
 	stored, _, err := a.state.Allocations()
 	if err != nil {
 		return fmt.Errorf("stored allocations: %w", err)
 	}
-	switch joins := len(a.cfg.Client.Servers) > 0; {
-	case !joins && region != "" && len(stored) > 0:
+	switch {
+	case !joins && len(stored) > 0:
 		return fmt.Errorf("data_dir: %s has allocations (%d) of a cluster's region %q: name its servers in client.servers; or stop their jobs there and have the servers forget them (nomad system gc), or choose another with -data-dir", a.cfg.DataDir, len(stored), region)
 	case joins && region == "" && a.schedules() > 0:
 		return fmt.Errorf("data_dir: %s has allocations (%d) that this agent has scheduled itself and that have not ended: stop their jobs before it joins servers, or choose another with -data-dir", a.cfg.DataDir, a.schedules())
 	case joins && region != "" && region != a.cfg.Region && len(stored) > 0:
 		return fmt.Errorf("data_dir: %s has allocations (%d) of region %q, and region is %q: choose another with -data-dir", a.cfg.DataDir, len(stored), region, a.cfg.Region)
 	case !joins:
-		if region == "" {
-			return nil
-		}
 		return errors.Join(os.Remove(member), removeIfThere(filepath.Join(a.cfg.DataDir, tokenFile)))
 	}
 	if err := cluster.SetMember(member, a.cfg.Region); err != nil {

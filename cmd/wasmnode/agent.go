@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -81,16 +79,8 @@ func (c *agentCommand) Run(args []string) int {
 			f.Func(flag.Name, "", given)
 		}
 	}
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		c.ui.Output(c.Help())
-		return 0
-	case err != nil:
-		c.misuse(c.Help(), err.Error())
-		return 1
-	case f.NArg() > 0:
-		c.misuse(c.Help(), fmt.Sprintf("agent takes no arguments, not %q", f.Arg(0)))
-		return 1
+	if code, ok := c.parseAlone(f, args, c.Help()); !ok {
+		return code
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -109,6 +109,23 @@ func (m meta) parse(f *flags, args []string, least, most int, usage string) bool
 	return true
 }
 
+// parseAlone reads the flags of a command that asks no node and takes nothing else. If it reports
+// false, help or what is wrong is printed, and code is the exit code.
+func (m meta) parseAlone(f *flag.FlagSet, args []string, usage string) (code int, ok bool) {
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		m.ui.Output(usage)
+		return 0, false
+	case err != nil:
+		m.misuse(usage, err.Error())
+		return 1, false
+	case f.NArg() > 0:
+		m.misuse(usage, fmt.Sprintf("%s takes no arguments, not %q", f.Name(), f.Arg(0)))
+		return 1, false
+	}
+	return 0, true
+}
+
 // templated reports whether -t was given.
 func (m meta) templated() bool { return m.running != nil && m.running.template != "" }
 

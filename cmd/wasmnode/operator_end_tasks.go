@@ -46,17 +46,10 @@ func (c *operatorEndTasksCommand) Run(args []string) int {
 	f.SetOutput(io.Discard)
 	f.Func("config", "", func(s string) error { o.ConfigPaths = append(o.ConfigPaths, s); return nil })
 	f.StringVar(&o.DataDir, "data-dir", "", "")
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		c.ui.Output(c.Help())
-		return 0
-	case err != nil:
-		c.misuse(c.Help(), err.Error())
-		return 1
-	case f.NArg() > 0:
-		c.misuse(c.Help(), fmt.Sprintf("operator end-tasks takes no arguments, not %q", f.Arg(0)))
-		return 1
-	case o.DataDir == "" && len(o.ConfigPaths) == 0:
+	if code, ok := c.parseAlone(f, args, c.Help()); !ok {
+		return code
+	}
+	if o.DataDir == "" && len(o.ConfigPaths) == 0 {
 		c.misuse(c.Help(), "of which node? Name its configuration with -config, or its data directory with -data-dir")
 		return 1
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -32,16 +31,8 @@ func (c *versionCommand) Run(args []string) int {
 	f := flag.NewFlagSet("version", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	verbose, asJSON := f.Bool("v", false, ""), f.Bool("json", false, "")
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		c.ui.Output(c.Help())
-		return 0
-	case err != nil:
-		c.misuse(c.Help(), err.Error())
-		return 1
-	case f.NArg() > 0:
-		c.misuse(c.Help(), fmt.Sprintf("version takes no arguments, not %q", f.Arg(0)))
-		return 1
+	if code, ok := c.parseAlone(f, args, c.Help()); !ok {
+		return code
 	}
 	b := agent.ThisBuild()
 	switch {

@@ -139,16 +139,11 @@ func (w *wireAlloc) checkTasks() error {
 	}
 	var group *nomad.TaskGroup
 	for _, g := range w.Job.TaskGroups {
-		if g == nil || g.Name == nil {
+		if g.Name == nil {
 			return fmt.Errorf("its job has a group without a name")
 		}
 		if *g.Name == w.TaskGroup {
 			group = g
-		}
-		for _, t := range g.Tasks {
-			if t == nil {
-				return fmt.Errorf("its job has an empty task")
-			}
 		}
 	}
 	if group == nil {

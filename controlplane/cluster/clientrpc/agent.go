@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -79,9 +81,6 @@ type (
 // profiles are the names under which package clientapi has what servers ask for by type.
 var profiles = map[string]string{"cmdline": "cmdline", "cpu": "profile", "trace": "trace"}
 
-// otherTypes are those names: by type alone they are asked for, within their time.
-var otherTypes = map[string]bool{"cmdline": true, "profile": true, "trace": true}
-
 // profile shows what the agent itself is doing.
 func (s *server) profile(ctx context.Context, args *profileArgs) (any, error) {
 	if err := s.checkNode(args.NodeID); err != nil {
@@ -94,11 +93,10 @@ func (s *server) profile(ctx context.Context, args *profileArgs) (any, error) {
 	if args.ReqType == "lookup" {
 		name = args.Profile
 	}
-	_, other := otherTypes[args.Profile]
 	switch {
 	case name == "":
 		return nil, errdefs.New(errdefs.NotFound, "Pprof profile not found profile: %s", args.ReqType)
-	case args.ReqType == "lookup" && other:
+	case args.ReqType == "lookup" && slices.Contains(slices.Collect(maps.Values(profiles)), name): // by type alone, within their time
 		return nil, errdefs.New(errdefs.NotFound, "Pprof profile not found profile: %s", args.Profile)
 	case args.Seconds < 0 || args.Seconds > int(maxProfileTime/time.Second):
 		return nil, invalid("a profile of %d seconds: at most %d", args.Seconds, int(maxProfileTime/time.Second))
