@@ -76,10 +76,6 @@ func (a *agent) connect() error {
 	if err != nil {
 		return fmt.Errorf("tls: %w", err)
 	}
-	intro, err := contentOf(filepath.Join(a.cfg.DataDir, introFile))
-	if err != nil {
-		return err
-	}
 	a.cluster, err = cluster.Open(cluster.Config{
 		Servers: a.cfg.Client.Servers,
 		Region:  a.cfg.Region,
@@ -91,11 +87,11 @@ func (a *agent) connect() error {
 			}
 			return id.SecretID, nil
 		},
-		TokenFile:    filepath.Join(a.cfg.DataDir, tokenFile),
-		VolumeFile:   filepath.Join(a.cfg.DataDir, volumesFile),
-		Introduction: intro,
-		Handler:      a.asked.handler(),
-		Logger:       a.logger.Named("cluster"),
+		TokenFile:        filepath.Join(a.cfg.DataDir, tokenFile),
+		VolumeFile:       filepath.Join(a.cfg.DataDir, volumesFile),
+		IntroductionFile: filepath.Join(a.cfg.DataDir, introFile),
+		Handler:          a.asked.handler(),
+		Logger:           a.logger.Named("cluster"),
 	})
 	if err != nil {
 		return err
@@ -110,15 +106,6 @@ func (a *agent) controlPlane() node.ControlPlane {
 		return counted{a.cluster, a.cluster.Allocation, a.outcomes}
 	}
 	return counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes}
-}
-
-// contentOf is what is in a small file, without the space around it; empty: there is none.
-func contentOf(path string) (string, error) {
-	content, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return strings.TrimSpace(string(content)), err
 }
 
 func removeIfThere(path string) error {

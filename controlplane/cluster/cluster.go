@@ -34,9 +34,9 @@ type Config struct {
 	// VolumeFile is where the dynamic host volumes are kept that servers have the node make,
 	// readable by its owner only; empty: they are not kept.
 	VolumeFile string
-	// Introduction is a token that introduces a node that servers do not know; empty: they let
-	// it in without.
-	Introduction string
+	// IntroductionFile has a token that introduces a node that servers do not know. It need not be
+	// there: they may let it in without.
+	IntroductionFile string
 	// Handler answers what servers ask of the node; nil: nothing.
 	Handler *wire.Handler
 	Logger  hclog.Logger
@@ -52,6 +52,8 @@ type ControlPlane struct {
 	servers *servers
 	token   *token
 	volumes *keptVolumes
+	// introduction introduces the node to servers that do not know it; empty: nothing does.
+	introduction string
 
 	mu       sync.Mutex
 	node     *structs.Node // as it was registered last; nil: it was not
@@ -77,11 +79,15 @@ func Open(cfg Config) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
+	introduction, err := contentOf(cfg.IntroductionFile)
+	if err != nil {
+		return nil, err
+	}
 	volumes, err := readVolumes(cfg.VolumeFile)
 	if err != nil {
 		return nil, err
 	}
-	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, volumes: volumes, wake: wake.New(), pulled: newPulled()}
+	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, introduction: introduction, volumes: volumes, wake: wake.New(), pulled: newPulled()}
 	cp.servers = connect(list, wire.Options{TLS: cfg.TLS, Handler: cfg.Handler, Logger: cfg.Logger}, cfg.Region, cmp.Or(cfg.patience, answerTimeout))
 	return cp, nil
 }

@@ -46,6 +46,7 @@ type server struct {
 	reports  []*wireState
 	services map[string]*wireService
 	fail     map[string]error // by method, once
+	withheld string           // the ID of an allocation that is told of, and not sent
 	calls    map[string]int
 }
 
@@ -129,7 +130,7 @@ func (s *server) answer(ctx context.Context, method string, decode func(any) err
 	case "Alloc.GetAllocs":
 		var reply struct{ Allocs []*wireAlloc }
 		for _, id := range a.AllocIDs {
-			if found := s.allocs[id]; found != nil {
+			if found := s.allocs[id]; found != nil && id != s.withheld {
 				reply.Allocs = append(reply.Allocs, found)
 			}
 		}
@@ -633,6 +634,68 @@ func TestARefusedAllocationIsAskedForOnce(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, failed)
+}
+
+// Another version of what runs that cannot be run leaves it as it is: a failure would have it
+// replaced while it runs. That it is to be stopped is taken.
+func TestARefusedVersionOfWhatRunsIsNoFailure(t *testing.T) {
+	s := startServer(t)
+	cp := join(t, s.address)
+	registered(t, cp)
+	s.change(allocID(1), func(*wireAlloc) {})
+	news, err := cp.Allocations(t.Context(), nodeID, 0)
+	require.NoError(t, err)
+	s.change(allocID(1), func(a *wireAlloc) { a.AllocatedResources = nil })
+	s.change(allocID(2), func(*wireAlloc) {})
+	for seen := false; !seen; seen = news.Changed[0].ID == allocID(2) {
+		news, err = cp.Allocations(t.Context(), nodeID, news.Index)
+		require.NoError(t, err)
+		require.Len(t, news.Changed, 1)
+	}
+	require.Nil(t, s.lastReport(allocID(1)))
+	require.Equal(t, structs.DesiredRun, cp.Allocation(allocID(1)).DesiredStatus)
+	require.NotNil(t, cp.Allocation(allocID(1)).Resources.Tasks["t"], "it is the one that runs")
+	s.change(allocID(1), func(a *wireAlloc) { a.DesiredStatus = "stop" })
+	news, err = cp.Allocations(t.Context(), nodeID, news.Index)
+	require.NoError(t, err)
+	require.Len(t, news.Changed, 1)
+	require.Equal(t, structs.DesiredStop, news.Changed[0].DesiredStatus)
+	require.NotNil(t, news.Changed[0].Resources.Tasks["t"])
+	require.Nil(t, s.lastReport(allocID(1)))
+}
+
+// What a server tells of and does not send is asked for again, and with it what it did send.
+func TestNoChangeIsLostInAPartialAnswer(t *testing.T) {
+	s := startServer(t)
+	cp := join(t, s.address)
+	registered(t, cp)
+	last := perFetch + 1 // a second question
+	for n := range last {
+		s.change(allocID(n+1), func(*wireAlloc) {})
+	}
+	news, err := cp.Allocations(t.Context(), nodeID, 0)
+	require.NoError(t, err)
+	require.Len(t, news.Changed, last)
+	withhold := func(id string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.withheld = id
+	}
+	withhold(allocID(last))
+	s.mu.Lock() // so that all of them are one change
+	for n := range last {
+		a := *s.allocs[allocID(n+1)]
+		a.DesiredStatus, a.AllocModifyIndex = "stop", s.index+1
+		s.allocs[a.ID] = &a
+	}
+	s.next()
+	s.mu.Unlock()
+	_, err = cp.Allocations(t.Context(), nodeID, news.Index)
+	require.ErrorContains(t, err, "the servers name allocation "+allocID(last))
+	withhold("")
+	news, err = cp.Allocations(t.Context(), nodeID, news.Index)
+	require.NoError(t, err)
+	require.Len(t, news.Changed, last)
 }
 
 func TestCallsWaitForAServerAndEndWithTheirContext(t *testing.T) {

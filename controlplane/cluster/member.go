@@ -9,13 +9,7 @@ import (
 
 // Member is the region whose servers a data directory belongs to, as a file in it says; empty:
 // it belongs to none.
-func Member(file string) (region string, err error) {
-	content, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return strings.TrimSpace(string(content)), err
-}
+func Member(file string) (region string, err error) { return contentOf(file) }
 
 // SetMember makes a data directory one of a region, durably, before anything of it is in there.
 func SetMember(file, region string) error {
@@ -23,4 +17,13 @@ func SetMember(file, region string) error {
 		return nil
 	}
 	return replace(file, region+"\n")
+}
+
+// contentOf is what is in a small file, without the space around it; empty: there is none.
+func contentOf(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(content)), err
 }

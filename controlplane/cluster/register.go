@@ -54,7 +54,7 @@ func (cp *ControlPlane) Register(ctx context.Context, n *structs.Node) (ttl time
 // register sends the node; without a token it introduces itself, if it can.
 func (cp *ControlPlane) register(ctx context.Context, n *wireNode, token string, reply *nodeReply) error {
 	if token == "" {
-		token = cp.cfg.Introduction
+		token = cp.introduction
 	}
 	return cp.servers.call(ctx, "Node.Register", struct {
 		request

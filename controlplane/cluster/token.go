@@ -3,10 +3,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -28,11 +26,10 @@ func readToken(path string) (*token, error) {
 	if path == "" {
 		return t, nil
 	}
-	content, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	var err error
+	if t.value, err = contentOf(path); err != nil {
 		return nil, fmt.Errorf("the node's token: %w", err)
 	}
-	t.value = strings.TrimSpace(string(content))
 	return t, nil
 }
 

@@ -208,6 +208,18 @@ func TestWhatAPluginSaysIsCut(t *testing.T) {
 	require.Equal(t, "a  b", excerpt([]byte("a\x00\xffb")))
 }
 
+// What has a volume's ID for a name is removed with all that is in it.
+func TestAnIDThatIsNoNameOfADirectoryIsRefused(t *testing.T) {
+	m := newManager(t, nil)
+	for _, id := range []string{"", ".", "..", "../x", "/x", "a/b", ".a"} {
+		v := volume(MkdirPlugin, nil)
+		v.ID = id
+		_, err := m.Create(t.Context(), v)
+		require.ErrorContains(t, err, "cannot be the name of its directory", id)
+		require.ErrorContains(t, m.Delete(t.Context(), v), "cannot be the name of its directory", id)
+	}
+}
+
 // A plugin that hangs ends with all that it has started.
 func TestAPluginThatHangsIsEnded(t *testing.T) {
 	m := newManager(t, map[string]string{"p": `echo $$ > "$0.pid"; sleep 1000 & wait`})
