@@ -41,10 +41,14 @@ func bare(t *testing.T, config string) agent.Options {
 func TestAnAddressIsShownAsItIs(t *testing.T) {
 	o := bare(t, "insecure_api = true")
 	o.HTTPAddr = "0.0.0.0:0"
-	probe := filepath.Join(o.DataDir, ".probe-1")
-	require.NoError(t, os.WriteFile(probe, nil, 0o600))
+	left := []string{filepath.Join(o.DataDir, ".probe-1"), filepath.Join(o.DataDir, ".token.unfinished")}
+	for _, path := range left {
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+	}
 	require.Regexp(t, `^0\.0\.0\.0:\d+$`, agenttest.Run(t, o))
-	require.NoFileExists(t, probe, "a killed agent left it")
+	for _, path := range left {
+		require.NoFileExists(t, path, "a killed agent left it")
+	}
 }
 
 func client(t *testing.T, c nomad.Config) *nomad.Client {

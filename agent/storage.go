@@ -17,6 +17,7 @@ import (
 	"github.com/wasmnode/wasmnode/controlplane/snapshot"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
@@ -28,7 +29,7 @@ const clientFile = "client.db"
 // openFiles opens what has to survive: the node's state and the control plane's.
 func (a *agent) openFiles() (err error) {
 	client, server := filepath.Join(a.cfg.DataDir, clientFile), filepath.Join(a.cfg.DataDir, "server.db")
-	sweepProbes(a.cfg.DataDir)
+	sweep(a.cfg.DataDir)
 	// What runs belongs to an agent, also to one that can only look on; a first start has
 	// nothing to go on with.
 	if err := writable(a.cfg.DataDir); (boltfile.IsFull(err) || errors.Is(err, unix.EROFS)) && begun(client) && begun(server) {
@@ -172,8 +173,10 @@ func (a *agent) diskIs(err error) {
 	}
 }
 
-// sweepProbes removes what agents have left that were killed while they looked at the disk.
-func sweepProbes(dir string) {
+// sweep removes what agents have left in the data directory that were killed while they wrote a file
+// there, or looked at the disk.
+func sweep(dir string) {
+	_, _ = durable.Sweep(dir, func(string) bool { return true }) // the next write of the file, or start, tries again
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return // whoever opens it next says so

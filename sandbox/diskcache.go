@@ -22,7 +22,8 @@ import (
 // files are machine code: they are trusted only with a seal, a checksum of all of
 // them, which detects damage, and below a directory that only its owner can write to,
 // which keeps forgers out. It is used under the engine's compile semaphore. Other processes
-// may use the same directory: code appears there whole, by the renaming of its directory.
+// may use the same directory: code appears there whole, by the renaming of its directory. What
+// the machine's end cuts off does not match its seal, and is compiled again.
 type diskCache struct {
 	dir    string
 	bound  int64 // bytes

@@ -17,12 +17,13 @@ import (
 // check.
 var walked = map[string]string{
 	"upgrade upgraded aside set-aside take taken": "TestACrashWhileAFileIsBroughtUpLosesNothing",
+	"durable.made durable.linked":                 "TestAWriteMayBeCutOffAnywhere",
 	"rootkey.resealed":                            "TestARotationMayBeCutOffAnywhere",
 	"stage staged":                                "TestCrashAtEveryFailpointOfATasksFiles",
 	"api.rename move payload.write":               "TestCrashAtEveryFailpointOfATasksFiles",
 	"open commit committed rename renamed call answer asked answering launch launched listen locked fork forked log.open " +
-		"result.write result.rename result.renamed result.remove engine.rename mkdir allocdir.remove allocdir.removed " +
-		"rootkey.rename rootkey.renamed rootkey.added": "TestCrashAtEveryFailpoint",
+		"result.write result.renamed result.remove engine.rename mkdir allocdir.remove allocdir.removed " +
+		"rootkey.write rootkey.renamed rootkey.added": "TestCrashAtEveryFailpoint",
 }
 
 var hereCall = regexp.MustCompile(`failpoint\.Here\((.*)\)\n`)

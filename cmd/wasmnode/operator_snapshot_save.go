@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"time"
 
 	"github.com/wasmnode/wasmnode/agent"
+	"github.com/wasmnode/wasmnode/internal/durable"
 )
 
 type operatorSnapshotSaveCommand struct{ meta }
@@ -61,29 +62,33 @@ func (c *operatorSnapshotSaveCommand) Run(args []string) int {
 // saveNew writes a snapshot to a file that must not be there: whole and checked, or not at
 // all.
 func saveNew(path string, snap io.Reader) error {
-	partial, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, err := durable.Begin(path, 0o600)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
-	}
-	defer os.Remove(partial.Name())
-	defer partial.Close()
-	if _, err := io.Copy(partial, snap); err != nil {
 		return err
 	}
-	if _, err := partial.Seek(0, io.SeekStart); err != nil {
+	defer f.Drop()
+	if err := sweepSnapshots(filepath.Dir(path)); err != nil {
 		return err
 	}
-	if _, err := agent.InspectSnapshot(partial); err != nil {
+	if _, err := io.Copy(f, snap); err != nil {
 		return err
 	}
-	if err := partial.Sync(); err != nil {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	if err := os.Link(partial.Name(), path); err != nil {
-		if os.IsExist(err) {
-			return fmt.Errorf("%s is there already: name another file", path)
-		}
+	if _, err := agent.InspectSnapshot(f); err != nil {
 		return err
 	}
-	return nil
+	err = f.CommitNew()
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already: name another file", path)
+	}
+	return err
+}
+
+// sweepSnapshots removes what is left in a directory of snapshots whose saving was killed, under
+// whatever names: it is as secret as they are.
+func sweepSnapshots(dir string) error {
+	_, err := durable.Sweep(dir, func(name string) bool { return filepath.Ext(name) == ".snap" })
+	return err
 }

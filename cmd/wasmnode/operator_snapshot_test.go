@@ -21,6 +21,7 @@ func TestASnapshotIsSavedInspectedAndRestored(t *testing.T) {
 	n.await(t, "saved", "running")
 	dir := t.TempDir()
 	file := filepath.Join(dir, "state.snap")
+	write(t, filepath.Join(dir, ".killed.snap.unfinished"), "secret")
 	require.Equal(t, "State file written to "+file+"\n", n.out(t, "operator", "snapshot", "save", file))
 	r := n.run(t, "operator", "snapshot", "save", file)
 	require.Equal(t, 1, r.code)

@@ -12,6 +12,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 )
 
@@ -134,7 +135,7 @@ func (a *grantAsker) settle(wanted bool, r refusal) {
 	}
 	text, err := a.changed(r)
 	if err == nil {
-		err = writeWhole(a.file, text)
+		err = replaceText(a.file, text)
 	}
 	if err != nil {
 		a.out.say("grant", err.Error())
@@ -143,17 +144,13 @@ func (a *grantAsker) settle(wanted bool, r refusal) {
 	a.out.say("grant", "it is added to "+a.file)
 }
 
-// writeWhole writes a file that is there so that who watches it sees it whole.
-func writeWhole(to string, content []byte) error {
-	info, err := os.Stat(to)
+// replaceText puts another text into a file that is there: who watches it sees it whole.
+func replaceText(file string, text []byte) error {
+	info, err := os.Stat(file)
 	if err != nil {
 		return err
 	}
-	partial := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+".partial")
-	if err := os.WriteFile(partial, content, info.Mode().Perm()); err != nil {
-		return err
-	}
-	return os.Rename(partial, to)
+	return durable.Replace(file, text, info.Mode().Perm())
 }
 
 // watchPlugin tells of what a plugin is refused, and of calls that do not return, until it is

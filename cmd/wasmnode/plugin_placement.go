@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/internal/pluginlock"
 	"github.com/wasmnode/wasmnode/internal/pluginsign"
 )
@@ -19,7 +20,7 @@ import (
 type placement struct {
 	dir     string
 	lock    *pluginlock.Lock // as it will be; nil: the directory has none
-	staged  []*pluginlock.Staged
+	staged  []*durable.File
 	unsaid  []string // signatures' files of plugins that have none any more
 	release func()
 }

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/wasmnode/wasmnode/internal/durable"
 )
 
 // Member is the region whose servers a data directory belongs to, as a file in it says; empty:
@@ -16,7 +18,7 @@ func SetMember(file, region string) error {
 	if was, err := Member(file); err == nil && was == region {
 		return nil
 	}
-	return replace(file, region+"\n")
+	return durable.Replace(file, []byte(region+"\n"), 0o600)
 }
 
 // contentOf is what is in a small file, without the space around it; empty: there is none.

@@ -1,13 +1,11 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 
-	"golang.org/x/sys/unix"
+	"github.com/wasmnode/wasmnode/internal/durable"
 )
 
 // maxToken bounds a token that a server hands out; a longer one is not taken.
@@ -53,7 +51,7 @@ func (t *token) set(value string) error {
 	if value == "" {
 		return os.Remove(t.path)
 	}
-	return replace(t.path, value+"\n")
+	return durable.Replace(t.path, []byte(value+"\n"), 0o600)
 }
 
 // Token is the one by which servers know the node; empty: they know it by its secret ID.
@@ -61,28 +59,3 @@ func (cp *ControlPlane) Token() string { return cp.token.get() }
 
 // Renew has the next heartbeat ask for another token.
 func (cp *ControlPlane) Renew() { cp.renew.Store(true) }
-
-// replace makes a file's content another, or leaves it as it was.
-func replace(path, content string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := dir.Sync(); err != nil && !errors.Is(err, unix.EINVAL) {
-		return err
-	}
-	return nil
-}

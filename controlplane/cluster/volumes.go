@@ -15,6 +15,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -118,7 +119,7 @@ func (k *keptVolumes) put(id string, v *keptVolume) error {
 	if k.path != "" {
 		content, err := json.Marshal(next)
 		if err == nil {
-			err = replace(k.path, string(content)+"\n")
+			err = durable.Replace(k.path, append(content, '\n'), 0o600)
 		}
 		if err != nil {
 			return fmt.Errorf("the node's dynamic host volumes: %w", err)

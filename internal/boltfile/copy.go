@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
@@ -72,7 +73,7 @@ func (f *File) Forget() error {
 	if err := os.Remove(CopyPath(f.path)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := syncDirectory(filepath.Dir(f.path)); err != nil {
+	if err := durable.SyncDir(filepath.Dir(f.path)); err != nil {
 		return err
 	}
 	if err := f.copyIfChanged(); err != nil {
@@ -106,31 +107,24 @@ func copyTo(view func(func(*bbolt.Tx) error) error, path string) error {
 }
 
 // writeWhole writes a database to a file, which is there whole and good or, if that fails,
-// as it was before. One process at a time may do so.
-func writeWhole(path string, write func(io.Writer) error) (err error) {
-	out, err := os.OpenFile(path+".partial", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+// as it was before.
+func writeWhole(path string, write func(io.Writer) error) error {
+	out, err := durable.Begin(path, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		out.Close()
-		if err != nil {
-			os.Remove(out.Name())
-		}
-	}()
+	defer out.Drop()
 	if err := write(out); err != nil {
 		return err
 	}
 	if err := out.Sync(); err != nil {
 		return err
 	}
-	if err := Verify(out); err != nil {
+	if err := Verify(out.File); err != nil {
 		return fmt.Errorf("%s: %w: %w", path, ErrCorrupt, err)
 	}
 	failpoint.Here(path, "rename")
-	if err := os.Rename(out.Name(), path); err != nil {
-		return err
-	}
+	err = out.Commit()
 	failpoint.Here(path, "renamed")
-	return syncDirectory(filepath.Dir(path))
+	return err
 }

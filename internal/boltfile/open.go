@@ -254,13 +254,3 @@ func check(db *bbolt.DB) error {
 
 // IsFull reports whether there is no room, on the disk or within a quota.
 func IsFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
-
-// syncDirectory makes a new file's name durable.
-func syncDirectory(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
@@ -63,7 +64,7 @@ func replace(path string, opts Options, cause error) error {
 		return fmt.Errorf("%w; going on with its last good copy: %w", cause, err)
 	}
 	if r.Copied.IsZero() {
-		if err := empty(path); err != nil {
+		if err := durable.Replace(path, nil, 0o600); err != nil {
 			return fmt.Errorf("%w; starting with an empty one: %w", cause, err)
 		}
 	}
@@ -122,17 +123,6 @@ func setAside(path string, logger hclog.Logger) (string, error) {
 	return aside, nil
 }
 
-// empty puts an empty file in a damaged one's place.
-func empty(path string) error {
-	if err := os.WriteFile(path+".partial", nil, 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".partial", path); err != nil {
-		return err
-	}
-	return syncDirectory(filepath.Dir(path))
-}
-
 // restoreCopy puts the last good copy in a file's place and returns when it was made; zero:
 // there is none, or it is damaged as well and was set aside.
 func restoreCopy(path string, logger hclog.Logger) (made time.Time, err error) {
@@ -161,7 +151,7 @@ func restoreCopy(path string, logger hclog.Logger) (made time.Time, err error) {
 	})
 	if IsFull(err) { // then the copy itself goes on as the file
 		if err = os.Rename(kept, path); err == nil {
-			err = syncDirectory(filepath.Dir(path))
+			err = durable.SyncDir(filepath.Dir(path))
 		}
 	}
 	return info.ModTime(), err

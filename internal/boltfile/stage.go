@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
@@ -36,7 +37,7 @@ func (f *File) Stage(write func(io.Writer) error) error {
 		return err
 	}
 	failpoint.Here(staged, "staged")
-	return syncDirectory(filepath.Dir(staged))
+	return durable.SyncDir(filepath.Dir(staged))
 }
 
 // fits refuses a database that is not one for this program.
@@ -90,5 +91,5 @@ func takeStaged(path string, opts Options) error {
 	if opts.Restored != nil {
 		opts.Restored()
 	}
-	return syncDirectory(filepath.Dir(path))
+	return durable.SyncDir(filepath.Dir(path))
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
@@ -103,7 +104,7 @@ func putHeader(tx *bbolt.Tx, opts Options) error {
 func begin(db *bbolt.DB, path string, opts Options) error {
 	err := db.Update(func(tx *bbolt.Tx) error { return putHeader(tx, opts) })
 	if err == nil {
-		err = syncDirectory(filepath.Dir(path))
+		err = durable.SyncDir(filepath.Dir(path))
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", opts.Kind, path, err)

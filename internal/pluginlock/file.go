@@ -9,34 +9,27 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
+	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/internal/regularfile"
 )
 
+// signatureSuffix ends the name of a plugin's signature, after that of its file.
+const signatureSuffix = ".sig"
+
+// fileMode has everybody read what is in a plugin directory.
+const fileMode = 0o644
+
 // WriteFile puts a file into a plugin directory, in the place of one that is there: at once,
-// and durably. After an error the directory is as it was.
+// and durably.
 func WriteFile(dir, name string, content []byte) error {
-	s, err := Stage(dir, name, content)
-	if err != nil {
-		return err
-	}
-	defer s.Drop()
-	return s.Commit()
+	return durable.Replace(filepath.Join(dir, name), content, fileMode)
 }
 
-// Staged is a file of a plugin directory under a name that no catalog looks at. One goroutine
-// uses it, and drops it in the end.
-type Staged struct {
-	file *os.File // locked, so that others know that somebody uses it; nil: dropped, or committed
-	to   string
-}
-
-// Stage writes a file that is to be called name, durably.
-func Stage(dir, name string, content []byte) (*Staged, error) {
+// Stage writes a file that is to be called name, durably, under a name that no catalog looks at.
+func Stage(dir, name string, content []byte) (*durable.File, error) {
 	return StageFrom(dir, name, func(w io.Writer) error {
 		_, err := w.Write(content)
 		return err
@@ -44,103 +37,28 @@ func Stage(dir, name string, content []byte) (*Staged, error) {
 }
 
 // StageFrom is [Stage] for a content that is not all in memory.
-func StageFrom(dir, name string, write func(w io.Writer) error) (_ *Staged, err error) {
-	f, err := os.CreateTemp(dir, "."+name+".*")
+func StageFrom(dir, name string, write func(w io.Writer) error) (*durable.File, error) {
+	f, err := durable.Begin(filepath.Join(dir, name), fileMode)
 	if err != nil {
 		return nil, err
 	}
-	s := &Staged{f, filepath.Join(dir, name)}
-	defer func() {
-		if err != nil {
-			s.Drop()
-		}
-	}()
-	if err = lock(f); err != nil {
-		return nil, fmt.Errorf("%s: flock: %w", f.Name(), err)
-	}
-	if err = write(f); err != nil {
+	if err := write(f); err != nil {
+		f.Drop()
 		return nil, err
 	}
-	if err = f.Chmod(0o644); err != nil {
+	if err := f.Sync(); err != nil {
+		f.Drop()
 		return nil, err
 	}
-	return s, f.Sync()
+	return f, nil
 }
-
-// Commit gives the file its name, in the place of one that has it.
-func (s *Staged) Commit() error {
-	if err := os.Rename(s.file.Name(), s.to); err != nil {
-		return err
-	}
-	s.file.Close()
-	s.file = nil
-	return syncDir(filepath.Dir(s.to))
-}
-
-// Drop removes the file unless it has its name.
-func (s *Staged) Drop() {
-	if s.file == nil {
-		return
-	}
-	os.Remove(s.file.Name())
-	s.file.Close()
-	s.file = nil
-}
-
-// stagedName is how staged files of plugin directories are called.
-var stagedName = regexp.MustCompile(`^\..+\.(wasm|wasm\.sig|lock)\.[0-9]+$`)
 
 // Sweep removes what whoever changed a plugin directory left behind when it was killed, and
-// returns the files' names. What somebody uses stays.
+// returns the names of what it has removed. What somebody uses stays.
 func Sweep(dir string) (removed []string, err error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if !stagedName.MatchString(e.Name()) || !e.Type().IsRegular() {
-			continue
-		}
-		switch stale, err := removeStale(filepath.Join(dir, e.Name())); {
-		case err != nil:
-			return removed, err
-		case stale:
-			removed = append(removed, e.Name())
-		}
-	}
-	return removed, nil
-}
-
-// removeStale removes a staged file unless it is used, and reports whether it was not.
-func removeStale(path string) (bool, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // committed, or dropped
-	}
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	switch err := lock(f); {
-	case errors.Is(err, unix.EWOULDBLOCK):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("%s: flock: %w", path, err)
-	}
-	return true, os.Remove(path)
-}
-
-// lock takes the lock of an open file, or fails at once: with EWOULDBLOCK if another has it.
-func lock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
-
-// syncDir makes the names in a directory durable.
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return durable.Sweep(dir, func(name string) bool {
+		return name == FileName || IsPluginFile(strings.TrimSuffix(name, signatureSuffix))
+	})
 }
 
 // Files returns the names of the plugins' files in a directory, sorted.

@@ -33,7 +33,7 @@ func Hold(ctx context.Context, dir string) (release func(), err error) {
 	ticker := time.NewTicker(holdEvery)
 	defer ticker.Stop()
 	for {
-		err := lock(d)
+		err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			return func() { d.Close() }, nil
 		}

@@ -40,11 +40,11 @@ func TestWhatWasLeftBehindIsRemovedAndWhatIsUsedIsNot(t *testing.T) {
 	used, err := pluginlock.Stage(dir, "used.wasm", nil)
 	require.NoError(t, err)
 	defer used.Drop()
-	stale := []string{".a.wasm.123", ".a.wasm.sig.4", ".plugins.lock.5"}
-	for _, name := range append([]string{".hidden", ".a.wasm.x", "b.wasm.1", "a.wasm"}, stale...) {
+	stale := []string{".a.wasm.sig.unfinished", ".a.wasm.unfinished", ".plugins.lock.unfinished"}
+	for _, name := range append([]string{".hidden", ".a.text.unfinished", "b.wasm.unfinished", "a.wasm"}, stale...) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
-	require.NoError(t, os.Mkdir(filepath.Join(dir, ".dir.wasm.1"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".dir.wasm.unfinished"), 0o700))
 	removed, err := pluginlock.Sweep(dir)
 	require.NoError(t, err)
 	require.Equal(t, stale, removed)
@@ -55,7 +55,7 @@ func TestWhatWasLeftBehindIsRemovedAndWhatIsUsedIsNot(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	require.Equal(t, []string{".a.wasm.x", ".dir.wasm.1", ".hidden", "a.wasm", "b.wasm.1", "used.wasm"}, names)
+	require.Equal(t, []string{".a.text.unfinished", ".dir.wasm.unfinished", ".hidden", "a.wasm", "b.wasm.unfinished", "used.wasm"}, names)
 	_, err = pluginlock.Sweep(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/internal/regularfile"
 )
 
@@ -174,7 +175,7 @@ func (l *Lock) Write(dir string) error {
 }
 
 // Stage writes a lock file that has not its name yet.
-func (l *Lock) Stage(dir string) (*Staged, error) {
+func (l *Lock) Stage(dir string) (*durable.File, error) {
 	text, err := l.text()
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -59,7 +60,7 @@ func (p mkdir) create(_ context.Context, v *nomad.HostVolume) (made structs.Made
 	if err != nil {
 		return made, errors.Join(err, os.Remove(begun))
 	}
-	return made, syncDir(p.dir)
+	return made, durable.SyncDir(p.dir)
 }
 
 func (p mkdir) remove(_ context.Context, v *nomad.HostVolume) error {
@@ -69,15 +70,6 @@ func (p mkdir) remove(_ context.Context, v *nomad.HostVolume) error {
 		}
 	}
 	return nil
-}
-
-// syncDir has what was made in a directory outlive the machine's end.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // directory is how a directory is to be; IDs of -1 leave its owner or group as they are.

@@ -10,7 +10,8 @@ import (
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
-// Replace writes a file below root, whole or not at all, and makes the directories that it is in.
+// Replace writes a file below root, whole or not at all, and makes the directories that it is in. Nothing
+// that a task lays there leads out of root; after the machine's end, and so the task's, it is written anew.
 // An owner below 0 is the agent. What it is, such as "template", names the instants before and
 // after it is there. Errors have no path.
 func Replace(root *os.Root, name string, content []byte, mode fs.FileMode, uid, gid int, what string) (err error) {

@@ -12,6 +12,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/runners/taskenv"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -31,11 +32,11 @@ func (r *Runner) resolver(alloc *structs.Allocation, env *taskenv.Env, driver Dr
 	if err != nil {
 		return nil, fmt.Errorf("network: dns: %w", err)
 	}
-	dir := r.cfg.Dir.Alloc.Path()
-	if err := replaceFile(dir, filepath.Base(resolverPath), text); err != nil {
+	file := filepath.Join(r.cfg.Dir.Alloc.Path(), filepath.Base(resolverPath))
+	if err := durable.Replace(file, []byte(text), 0o644); err != nil { // other tasks write the same
 		return nil, err
 	}
-	return &wasmnodev1.Mount{HostPath: filepath.Join(dir, filepath.Base(resolverPath)), TaskPath: resolverPath, ReadOnly: true}, nil
+	return &wasmnodev1.Mount{HostPath: file, TaskPath: resolverPath, ReadOnly: true}, nil
 }
 
 // hasOwnEtc reports whether a file can be put into the root of a driver's tasks: those of
@@ -94,18 +95,4 @@ func resolverText(dns *nomad.DNSConfig, env *taskenv.Env, nodes string) (string,
 		fmt.Fprintln(&b, "options", strings.Join(options, " "))
 	}
 	return b.String(), nil
-}
-
-// replaceFile puts a file in the place of one of that name, whole at every moment: other tasks of
-// the allocation write the same.
-func replaceFile(dir, name, text string) error {
-	f, err := os.CreateTemp(dir, name+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return os.Rename(f.Name(), filepath.Join(dir, name))
 }

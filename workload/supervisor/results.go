@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -59,7 +60,10 @@ func (r results) write(s *workload.Status) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(r.path(s.ID), content)
+	failpoint.Here("result.write")
+	err = durable.Replace(r.path(s.ID), content, 0o600)
+	failpoint.Here("result.renamed")
+	return err
 }
 
 // remove removes a result, if there is one.
@@ -69,24 +73,4 @@ func (r results) remove(id string) error {
 		return err
 	}
 	return nil
-}
-
-// replaceFile writes a file, whole or not at all.
-func replaceFile(path string, content []byte) error {
-	failpoint.Here("result.write")
-	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		failpoint.Here("result.rename")
-		err = os.Rename(f.Name(), path)
-		failpoint.Here("result.renamed")
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
 }

@@ -14,16 +14,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/google/uuid"
 
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
-
-// unfinished is what the names of files begin with that are being written.
-const unfinished = ".new-"
 
 // keySize is that of AES-256, in bytes.
 const keySize = 32
@@ -48,19 +45,14 @@ func New(dir string) *Ring {
 }
 
 // Sweep removes what is left of keys that were being written when the process ended: nothing refers
-// to them. No other process may use the directory.
+// to them.
 func (r *Ring) Sweep() error {
 	if r.dir == "" {
 		return nil
 	}
-	entries, err := os.ReadDir(r.dir)
+	_, err := durable.Sweep(r.dir, func(string) bool { return true })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), unfinished) {
-			err = errors.Join(err, os.Remove(filepath.Join(r.dir, e.Name())))
-		}
 	}
 	return err
 }
@@ -219,50 +211,16 @@ func cipherOf(key []byte) cipher.AEAD {
 	return aead
 }
 
-// write puts a file in its place whole, and has it stay there.
-func write(path string, content []byte) (err error) {
+// write puts a file in its place whole, and has it and its directory stay there.
+func write(path string, content []byte) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, unfinished+"*") // of mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		_ = f.Close() // a second time is no error of ours
-		if err != nil {
-			_ = os.Remove(f.Name()) // it is of no use to anybody
-		}
-	}()
-	if _, err := f.Write(content); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	failpoint.Here("rootkey.rename")
-	if err := os.Rename(f.Name(), path); err != nil {
+	failpoint.Here("rootkey.write")
+	if err := durable.Replace(path, content, 0o600); err != nil {
 		return err
 	}
 	failpoint.Here("rootkey.renamed")
-	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := syncNames(d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// syncNames has the names in a directory be durable.
-func syncNames(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return durable.SyncDir(filepath.Dir(dir))
 }

@@ -122,13 +122,12 @@ func TestWhatIsLeftOfKeysIsSwept(t *testing.T) {
 	r := New(dir)
 	require.NoError(t, r.Sweep(), "there is no directory before the first key")
 	require.NoError(t, r.Add(id))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, ".new-123"), []byte("half"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "."+id+".key.unfinished"), []byte("half"), 0o600))
 	require.NoError(t, r.Sweep())
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
 	require.NoError(t, New(dir).Check(id))
 
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".new-dir", "x"), 0o700))
-	require.ErrorContains(t, r.Sweep(), ".new-dir")
+	require.Error(t, New(filepath.Join(dir, id+".key")).Sweep(), "a directory that cannot be looked through")
 }
