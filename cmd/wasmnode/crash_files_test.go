@@ -147,6 +147,20 @@ func (w *crashWorld) checkFiles(t *testing.T) {
 		require.NoError(t, err)
 	}
 	w.checkProcesses(t, nil)
+	eventually(t, func() error { return w.unended(t) }) // only then they are garbage
+}
+
+// unended is which allocation has not been reported to have ended.
+func (w *crashWorld) unended(t *testing.T) error {
+	t.Helper()
+	allocs, _, err := w.api(t).Allocations().List(nil)
+	require.NoError(t, err)
+	for _, a := range allocs {
+		if a.ClientStatus == nomad.AllocClientStatusRunning || a.ClientStatus == nomad.AllocClientStatusPending {
+			return fmt.Errorf("allocation %s of %s is %s", a.ID, a.JobID, a.ClientStatus)
+		}
+	}
+	return nil
 }
 
 // filesFault is why a dispatched job has not found its files yet.
