@@ -40,7 +40,7 @@ func (c *serverCalls) handler() *wire.Handler {
 func (a *agent) answerServers() {
 	cfg := clientrpc.Config{
 		Logger:   a.logger.Named("servers"),
-		Node:     clientAPI{a.node},
+		Node:     a.node,
 		NodeID:   a.node.ID(),
 		Volumes:  a.cluster.Volumes(a.node),
 		Identity: a.cluster,

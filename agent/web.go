@@ -37,7 +37,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 	api, tasks := httpapi.Handlers(httpapi.Config{
 		Logger:       a.logger.Named("http"),
 		ControlPlane: planeAPI{a.plane, &a.conditions},
-		Node:         clientAPI{a.node},
+		Node:         a.node,
 		Plugins:      pluginsAPI{a.catalog, a.host, a.logger},
 		Metrics:      a.newMetrics(),
 		Telemetry:    a.shownMetrics(),

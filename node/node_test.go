@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,12 +16,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
-	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/internal/plugintest"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
@@ -30,17 +27,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
-func TestMain(m *testing.M) {
-	if err := os.Setenv(boltfile.StrictEnv, "1"); err != nil {
-		panic(err)
-	}
-	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
-		if err := plugintest.Close(); err != nil {
-			panic(err)
-		}
-		os.Exit(code)
-	}))
-}
+func TestMain(m *testing.M) { plugintest.Main(m) }
 
 // world is a node over an embedded control plane, which can be ended and started
 // again on the same data.

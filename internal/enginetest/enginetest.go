@@ -115,6 +115,13 @@ func need(t testing.TB, program, debian string) {
 	if os.Geteuid() != 0 {
 		t.Skipf("only root can start %s", program)
 	}
+	Program(t, program, debian)
+}
+
+// Program skips a test on a machine without a program, and fails it where none may be missing.
+// debian is the package that has it.
+func Program(t testing.TB, program, debian string) {
+	t.Helper()
 	_, err := exec.LookPath(program)
 	if err == nil {
 		return

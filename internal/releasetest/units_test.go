@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/internal/enginetest"
 )
 
 // packaging has the files of packages that are written by hand.
@@ -20,17 +21,6 @@ func packaged(t *testing.T, name string) string {
 	text, err := os.ReadFile(filepath.Join(packaging, name))
 	require.NoError(t, err)
 	return string(text)
-}
-
-// need skips a test where a machine has not what it needs, and says where that is.
-func need(t *testing.T, program, debian string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		if os.Getenv("WASMNODE_STRICT") == "1" {
-			t.Fatalf("%s is not there: apt install %s", program, debian)
-		}
-		t.Skipf("%s is not there: apt install %s", program, debian)
-	}
 }
 
 // unit writes the packages' unit as a package would be that has this test as its binary, with
@@ -53,7 +43,7 @@ func unit(t *testing.T, dropIn string) string {
 // TestTheUnitIsUnderstood also bounds what a service that goes astray could do, in tenths: what is
 // open has its reason in the unit, and hardened.conf closes it.
 func TestTheUnitIsUnderstood(t *testing.T) {
-	need(t, "systemd-analyze", "systemd")
+	enginetest.Program(t, "systemd-analyze", "systemd")
 	for dropIn, exposure := range map[string]string{"": "85", "hardened.conf": "30"} {
 		t.Run(dropIn, func(t *testing.T) {
 			path := unit(t, dropIn)

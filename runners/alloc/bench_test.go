@@ -20,7 +20,7 @@ import (
 // runners alone, and on the mock driver plugin and a store on disk. The last line of each
 // is the cost of one among 10,000 over that of one among 1,000.
 func BenchmarkAllocations(b *testing.B) {
-	for _, on := range []string{"script", pluginRun} {
+	for _, on := range []string{"script", "plugin"} {
 		b.Run(on, func(b *testing.B) {
 			costs := map[int]cost{}
 			for _, n := range []int{1000, 10000} {
@@ -46,7 +46,7 @@ func BenchmarkAllocations(b *testing.B) {
 // BenchmarkPreemption has 500 allocations evicted for 100 that wait for five each, and
 // reports how long it takes until these run.
 func BenchmarkPreemption(b *testing.B) {
-	for _, on := range []string{"script", pluginRun} {
+	for _, on := range []string{"script", "plugin"} {
 		b.Run(on, func(b *testing.B) {
 			for b.Loop() {
 				b.ReportMetric(preempt(b, 500, 5).Seconds()*1000, "ms-to-replaced")

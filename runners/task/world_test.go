@@ -2,19 +2,14 @@ package task_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/internal/plugintest"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/internal/runnertest"
@@ -23,14 +18,15 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
-		if err := plugintest.Close(); err != nil {
-			panic(err)
-		}
-		os.Exit(code)
-	}))
-}
+func TestMain(m *testing.M) { plugintest.Main(m) }
+
+// bubble runs a test in its own time, twice: in this process, and on the plugin.
+func bubble(t *testing.T, test func(*testing.T)) { t.Helper(); plugintest.Bubble(t, test) }
+
+// twice is bubble in the machine's time.
+func twice(t *testing.T, test func(*testing.T)) { t.Helper(); plugintest.Twice(t, test) }
+
+func onPlugin(t testing.TB) bool { return plugintest.OnPlugin(t) }
 
 // errUnavailable is a driver that is not there yet.
 var errUnavailable = abi.NewRecoverableError(abi.Unavailable, "loading")
@@ -144,26 +140,6 @@ func (f *fixture) events() []string {
 	}
 	return out
 }
-
-// bubble runs a test in its own time, twice.
-func bubble(t *testing.T, test func(*testing.T)) {
-	t.Helper()
-	twice(t, func(t *testing.T) { synctest.Test(t, test) })
-}
-
-// twice runs a test on a driver in this process, and then on what there is in production:
-// the mock driver plugin compiled to wasm, and a store on disk.
-func twice(t *testing.T, test func(*testing.T)) {
-	t.Helper()
-	t.Run("script", test)
-	plugintest.Prepare(t)
-	t.Run(pluginRun, test)
-}
-
-const pluginRun = "plugin"
-
-// onPlugin reports whether a test runs on the plugin.
-func onPlugin(t testing.TB) bool { return strings.Contains(t.Name()+"/", "/"+pluginRun+"/") }
 
 func open(t testing.TB) state.DB {
 	t.Helper()

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -15,34 +13,19 @@ import (
 	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
-	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
-	"github.com/wasmnode/wasmnode/internal/boltfile"
-	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/internal/plugintest"
 	"github.com/wasmnode/wasmnode/managers/volumes"
 	"github.com/wasmnode/wasmnode/node"
-	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
-func TestMain(m *testing.M) {
-	if err := os.Setenv(boltfile.StrictEnv, "1"); err != nil {
-		panic(err)
-	}
-	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
-		if err := plugintest.Close(); err != nil {
-			panic(err)
-		}
-		os.Exit(code)
-	}))
-}
+func TestMain(m *testing.M) { plugintest.Main(m) }
 
 // world is a node with a real driver, and a server that asks it over a real connection.
 type world struct {
@@ -52,49 +35,6 @@ type world struct {
 	server *wire.Session
 	answer *server
 	log    hclog.InterceptLogger
-}
-
-// asked is a node as it is asked.
-type asked struct{ *node.Node }
-
-func (a asked) Files(allocID string) (clientapi.Files, error) {
-	dir, err := a.Directory(allocID)
-	return files{dir}, err
-}
-
-// files have errors with classes, as those of the agent have.
-type files struct{ dir *allocdir.Dir }
-
-func classed(err error) error {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return errdefs.New(errdefs.NotFound, "%v", err)
-	case errors.Is(err, allocdir.ErrSecret):
-		return errdefs.New(errdefs.PermissionDenied, "%v", err)
-	}
-	return err
-}
-
-func (f files) List(path string) (list []clientapi.File, err error) {
-	entries, err := f.dir.List(path)
-	for _, e := range entries {
-		list = append(list, clientapi.File(e))
-	}
-	return list, classed(err)
-}
-
-func (f files) Stat(path string) (clientapi.File, error) {
-	e, err := f.dir.Stat(path)
-	return clientapi.File(e), classed(err)
-}
-
-func (f files) ReadAt(path string, offset int64) (io.ReadCloser, error) {
-	r, err := f.dir.Open(path, offset)
-	return r, classed(err)
-}
-
-func (f files) LogPath(name, stream string) string {
-	return filepath.Join(f.dir.Logs(), name+"."+stream)
 }
 
 // newWorld starts a node that runs tasks, and connects a server to it. change is done to what is
@@ -127,7 +67,7 @@ func newNode(t *testing.T, drivers task.Dispense, change ...func(*Config)) *worl
 	go func() { ended <- w.node.Run(ctx, func() { close(ready) }) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
 	<-ready
-	cfg := Config{Logger: w.log, Node: asked{w.node}, NodeID: w.node.ID(), Volumes: w.node, Logs: w.log, Debug: true}
+	cfg := Config{Logger: w.log, Node: w.node, NodeID: w.node.ID(), Volumes: w.node, Logs: w.log, Debug: true}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/wasmnode/wasmnode/sdk/go/config"
 )
 
 // object writes a JSON object, member by member. A member that is empty is left out, as the
@@ -20,13 +22,13 @@ func (o *object) raw(name string, value []byte) {
 	if len(o.b) > 0 {
 		o.b = append(o.b, ',')
 	}
-	o.b = append(appendText(o.b, name), ':')
+	o.b = append(config.AppendText(o.b, name), ':')
 	o.b = append(o.b, value...)
 }
 
 func (o *object) text(name, value string) {
 	if value != "" {
-		o.raw(name, appendText(nil, value))
+		o.raw(name, config.AppendText(nil, value))
 	}
 }
 
@@ -46,7 +48,7 @@ func (o *object) texts(name string, values []string) {
 	if len(values) > 0 {
 		items := make([][]byte, len(values))
 		for i, v := range values {
-			items[i] = appendText(nil, v)
+			items[i] = config.AppendText(nil, v)
 		}
 		o.list(name, items)
 	}
@@ -69,7 +71,7 @@ func (o *object) list(name string, items [][]byte) {
 func (o *object) texted(name string, values map[string]string) {
 	var members object
 	for _, k := range slices.Sorted(maps.Keys(values)) {
-		members.raw(k, appendText(nil, values[k]))
+		members.raw(k, config.AppendText(nil, values[k]))
 	}
 	o.object(name, &members)
 }
@@ -82,24 +84,6 @@ func (o *object) object(name string, value *object) {
 }
 
 func (o *object) encoded() []byte { return append(append([]byte{'{'}, o.b...), '}') }
-
-const hexDigits = "0123456789abcdef"
-
-// appendText writes a string; what is not UTF-8 becomes U+FFFD.
-func appendText(b []byte, s string) []byte {
-	b = append(b, '"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b = append(b, '\\', byte(r))
-		case r < ' ':
-			b = append(b, '\\', 'u', '0', '0', hexDigits[r>>4], hexDigits[r&15])
-		default:
-			b = append(b, string(r)...)
-		}
-	}
-	return append(b, '"')
-}
 
 // base64URL is how credentials are in a header.
 func base64URL(b []byte) string { return base64.URLEncoding.EncodeToString(b) }

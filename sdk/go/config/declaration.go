@@ -51,7 +51,7 @@ func (x *Declaration[T]) OneOf(values ...string) *Declaration[T] {
 
 // Pattern says which regular expression matches a text, or each text of a list or a map.
 func (x *Declaration[T]) Pattern(expression string) *Declaration[T] {
-	x.ofText("Pattern", `"pattern":`, appendText(nil, expression))
+	x.ofText("Pattern", `"pattern":`, AppendText(nil, expression))
 	return x
 }
 
@@ -120,7 +120,7 @@ func (f *Fields) add(into any, name, doc string, kind *kindOf) *field {
 	x.own = append(x.own, kind.schema...)
 	x.inner = append(x.inner, kind.inner...)
 	if doc != "" {
-		x.say(`"description":`, appendText(nil, doc))
+		x.say(`"description":`, AppendText(nil, doc))
 	}
 	return x
 }

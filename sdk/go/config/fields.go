@@ -20,7 +20,7 @@ type Fields struct {
 func (f *Fields) String(into *string, name, doc string) *Declaration[string] {
 	x := f.add(into, name, doc, kindText)
 	x.read(String, func(v Value) { *into = v.text })
-	return &Declaration[string]{x, into, appendText}
+	return &Declaration[string]{x, into, AppendText}
 }
 
 // Bool declares name = true.
@@ -59,7 +59,7 @@ func (f *Fields) Duration(into *time.Duration, name, doc string) *Declaration[ti
 		}
 		*into = d
 	}
-	return &Declaration[time.Duration]{x, into, func(text []byte, d time.Duration) []byte { return appendText(text, d.String()) }}
+	return &Declaration[time.Duration]{x, into, func(text []byte, d time.Duration) []byte { return AppendText(text, d.String()) }}
 }
 
 // Strings declares a list of strings. One that is given is not nil.

@@ -40,7 +40,7 @@ func (f *Fields) object(text []byte) []byte {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = append(appendText(text, x.name), ":{"...)
+		text = append(AppendText(text, x.name), ":{"...)
 		text = append(text, x.own...)
 		if x.kind.items != "" {
 			text = append(comma(text, len(x.own)), `"`+x.kind.items+`":{`...)
@@ -66,7 +66,7 @@ func (v Value) appendJSON(text []byte) []byte {
 	case Number:
 		return append(text, v.text...)
 	case String:
-		return appendText(text, v.text)
+		return AppendText(text, v.text)
 	case List:
 		text = append(text, '[')
 		for i, item := range v.items {
@@ -76,7 +76,7 @@ func (v Value) appendJSON(text []byte) []byte {
 	case Object:
 		text = append(text, '{')
 		for i, f := range v.fields {
-			text = f.Value.appendJSON(append(appendText(comma(text, i), f.Name), ':'))
+			text = f.Value.appendJSON(append(AppendText(comma(text, i), f.Name), ':'))
 		}
 		return append(text, '}')
 	default:
@@ -87,7 +87,7 @@ func (v Value) appendJSON(text []byte) []byte {
 func appendTexts(text []byte, list []string) []byte {
 	text = append(text, '[')
 	for i, s := range list {
-		text = appendText(comma(text, i), s)
+		text = AppendText(comma(text, i), s)
 	}
 	return append(text, ']')
 }
@@ -95,7 +95,7 @@ func appendTexts(text []byte, list []string) []byte {
 func appendMap(text []byte, m map[string]string) []byte {
 	text = append(text, '{')
 	for i, name := range slices.Sorted(maps.Keys(m)) {
-		text = appendText(append(appendText(comma(text, i), name), ':'), m[name])
+		text = AppendText(append(AppendText(comma(text, i), name), ':'), m[name])
 	}
 	return append(text, '}')
 }
@@ -110,8 +110,9 @@ func comma(text []byte, before int) []byte {
 	return text
 }
 
-// appendText writes a text as JSON. What is no UTF-8 becomes U+FFFD.
-func appendText(text []byte, s string) []byte {
+// AppendText appends a text as JSON, for plugins that do without encoding/json. What is no UTF-8
+// becomes U+FFFD.
+func AppendText(text []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	text = append(text, '"')
 	for _, r := range s {

@@ -101,7 +101,7 @@ func (e *FieldError) member(name string) *FieldError {
 	if isName(name) {
 		e.Path = "." + name + e.Path
 	} else {
-		e.Path = "[" + string(appendText(nil, name)) + "]" + e.Path
+		e.Path = "[" + string(AppendText(nil, name)) + "]" + e.Path
 	}
 	return e
 }
