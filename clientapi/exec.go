@@ -50,7 +50,7 @@ func Exec(ctx context.Context, conn ExecConn, spec *workload.ExecSpec, run func(
 		receiveInput(conn, input)
 		cancel() // the client has gone
 	}()
-	stopHeartbeats := AtIntervals(ctx, Heartbeat, func() {
+	stopHeartbeats := AtIntervals(ctx, heartbeat, func() {
 		if conn.Send(&nomad.ExecStreamingOutput{}) != nil {
 			cancel() // this shows it also while input waits to be read
 		}

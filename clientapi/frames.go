@@ -92,7 +92,7 @@ func (f *Frames) Heartbeats(ctx context.Context) (stop func()) {
 	if f.plain {
 		return func() {}
 	}
-	return AtIntervals(ctx, Heartbeat, func() {
+	return AtIntervals(ctx, heartbeat, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.idle {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Heartbeat is how often a stream that has nothing to send sends one, as in Nomad, so
+// heartbeat is how often a stream that has nothing to send sends one, as in Nomad, so
 // that a client that is gone is noticed.
-const Heartbeat = time.Second
+const heartbeat = time.Second
 
 // AtIntervals calls beat once in each interval until ctx is done or the function that it
 // returns is called, which returns when no call of beat is under way any more.

@@ -82,10 +82,10 @@ func TestDynamicBlocksAreBounded(t *testing.T) {
 	content := func(n int) string {
 		return inTask(fmt.Sprintf("config {\ndynamic \"m\" {\n for_each = range(100)\n content {\ndynamic \"n\" {\n for_each = range(%d)\n content {}\n}\n}\n}\n}", n))
 	}
-	require.Equal(t, 10_000, MaxExpanded)
-	_, err := parse(content(MaxExpanded/100 - 1)) // and the hundred outer ones
+	require.Equal(t, 10_000, maxExpanded)
+	_, err := parse(content(maxExpanded/100 - 1)) // and the hundred outer ones
 	require.NoError(t, err)
-	_, err = parse(content(MaxExpanded / 100))
+	_, err = parse(content(maxExpanded / 100))
 	require.EqualError(t, err, "job.hcl:9,2: Dynamic blocks make more than 10000 blocks.")
 }
 

@@ -44,8 +44,8 @@ func (p *parser) dynamic(b *hclsyntax.Block, ctx *hcl.EvalContext) []expansion {
 	}
 	var out []expansion
 	for it := over.ElementIterator(); it.Next(); {
-		if p.expanded++; p.expanded > MaxExpanded {
-			p.errorf(each.SrcRange, "Dynamic blocks make more than %d blocks.", MaxExpanded)
+		if p.expanded++; p.expanded > maxExpanded {
+			p.errorf(each.SrcRange, "Dynamic blocks make more than %d blocks.", maxExpanded)
 			return nil
 		}
 		key, value := it.Element()

@@ -18,12 +18,8 @@ import (
 const (
 	// MaxBytes bounds a file.
 	MaxBytes = hclvalue.MaxBytes
-	// MaxNesting bounds brackets within brackets.
-	MaxNesting = hclvalue.MaxNesting
-	// MaxOperators bounds the operators of one expression.
-	MaxOperators = hclvalue.MaxOperators
-	// MaxExpanded bounds the blocks that `dynamic` makes in one file.
-	MaxExpanded = 10_000
+	// maxExpanded bounds the blocks that `dynamic` makes in one file.
+	maxExpanded = 10_000
 )
 
 // Options are what to parse, and with what.

@@ -18,15 +18,15 @@ type Config struct {
 	// nowhere.
 	CacheDir string
 	// CacheBytes bounds CacheDir; what was used longest ago goes first. 0 means
-	// [DefaultCacheBytes].
+	// defaultCacheBytes.
 	CacheBytes int64
 	// Logger gets what happens to the cache; nil: it is not logged.
 	Logger hclog.Logger
 }
 
-// DefaultCacheBytes is the bound on the compilation cache: about a hundred Go
+// defaultCacheBytes is the bound on the compilation cache: about a hundred Go
 // plugins of 9 MB each.
-const DefaultCacheBytes = 1 << 30
+const defaultCacheBytes = 1 << 30
 
 // Engine compiles modules and keeps what it compiled, in memory while it is used
 // and on disk for the next start. It is safe for concurrent use.
@@ -59,7 +59,7 @@ func Open(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("compilation cache: a bound of %d bytes", cfg.CacheBytes)
 	}
 	if cfg.CacheBytes == 0 {
-		cfg.CacheBytes = DefaultCacheBytes
+		cfg.CacheBytes = defaultCacheBytes
 	}
 	if cfg.CacheDir == "" {
 		return e, nil

@@ -33,7 +33,7 @@ type turns struct {
 
 // runner is the owner of guests, as the turns know it. Its fields belong to the turns.
 type runner struct {
-	weight  uint64          // 0: DefaultWeight
+	weight  uint64          // 0: defaultWeight
 	waiting []chan struct{} // closed when the turn has come
 	used    float64         // in turns, lately, by weight: half of it is forgotten every halfLife
 	at      time.Time       // when that was reckoned
@@ -41,14 +41,14 @@ type runner struct {
 
 // use adds to what the owner has used lately, and returns that.
 func (r *runner) use(d time.Duration, now time.Time) float64 {
-	share := float64(cmp.Or(r.weight, DefaultWeight)) / DefaultWeight
+	share := float64(cmp.Or(r.weight, defaultWeight)) / defaultWeight
 	r.used = r.used*math.Exp2(-now.Sub(r.at).Seconds()/halfLife.Seconds()) + d.Seconds()/share
 	r.at = now
 	return r.used
 }
 
-// DefaultWeight is the weight of a [Share] that has none, and of every plugin.
-const DefaultWeight = 100
+// defaultWeight is the weight of a [Share] that has none, and of every plugin.
+const defaultWeight = 100
 
 // Share is a share of the processor, for one guest or several together. While others want
 // to compute, too, each gets time by its weight; what one does not use is the others'. It is
@@ -58,7 +58,7 @@ type Share struct {
 	used   atomic.Int64 // nanoseconds
 }
 
-// NewShare returns a share of that weight beside others; 0: [DefaultWeight].
+// NewShare returns a share of that weight beside others; 0: defaultWeight.
 func NewShare(weight uint64) *Share { return &Share{runner: runner{weight: weight}} }
 
 // Used returns the time that its guests have run, up to their last look at the clock.

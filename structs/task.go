@@ -15,9 +15,9 @@ const (
 	TaskDead    TaskPhase = "dead"
 )
 
-// MaxTaskEvents is how many events of a task are kept; the oldest are dropped
+// maxTaskEvents is how many events of a task are kept; the oldest are dropped
 // (Nomad's defaultMaxEvents).
-const MaxTaskEvents = 10
+const maxTaskEvents = 10
 
 // TaskState is what is known of one task of an allocation.
 type TaskState struct {
@@ -46,7 +46,7 @@ func (s *TaskState) Successful() bool {
 }
 
 // Append adds an event, completes its display text, applies what it implies
-// (failure, restart count), and drops the oldest event past [MaxTaskEvents].
+// (failure, restart count), and drops the oldest event past maxTaskEvents.
 // The event must not be changed afterwards.
 func (s *TaskState) Append(e *TaskEvent) {
 	if e.DisplayMessage == "" {
@@ -60,7 +60,7 @@ func (s *TaskState) Append(e *TaskEvent) {
 		s.LastRestart = time.Unix(0, e.Time).UTC()
 	}
 	s.Events = append(s.Events, e)
-	if n := len(s.Events) - MaxTaskEvents; n > 0 {
+	if n := len(s.Events) - maxTaskEvents; n > 0 {
 		s.Events = slices.Delete(s.Events, 0, n)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 )
 
-// MaskRules say what a recording does not tell, for people.
-var MaskRules = []string{
+// maskRules say what a recording does not tell, for people.
+var maskRules = []string{
 	"the values of environment variables, but for HOME, LANG, PATH, PWD, SHELL, TERM, TMPDIR, TZ, USER and those that begin with NOMAD_; NOMAD_TOKEN, NOMAD_TOKEN_ and NOMAD_META_ are masked",
 	"the values of HTTP headers that carry credentials: Authorization, Proxy-Authorization, Cookie, Set-Cookie and those named like a secret",
 	"the texts in a configuration, a config block, a driver's state and other bytes that are a JSON object, whose key is named like a secret, or is one of a secret by the plugin's schemas (writeOnly)",

@@ -18,7 +18,7 @@ import (
 //
 // As a text it is JSON, a line each: first {"recording": …}; then for each call {"call": …}, a
 // {"use": …} for each use of a capability, those of configuring its instance first, and
-// {"end": …}. The log of a plugin is not among its uses. Its secrets are masked: see [MaskRules].
+// {"end": …}. The log of a plugin is not among its uses. Its secrets are masked: see maskRules.
 type Recording struct {
 	Plugin, Version string
 	Digest          string // of the file
@@ -326,7 +326,7 @@ func (p *recordingReader) end(l *endLine) (err error) {
 
 // write writes the first line.
 func (r *Recording) write(to io.Writer) error {
-	return writeLine(to, recordLine{Recording: &headerLine{recordingFormat, r.Plugin, r.Version, r.Digest, MaskRules, r.Secrets}})
+	return writeLine(to, recordLine{Recording: &headerLine{recordingFormat, r.Plugin, r.Version, r.Digest, maskRules, r.Secrets}})
 }
 
 // write writes the lines of a call.

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// MaxSize bounds the state, unpacked: 1 GiB, a hundred times what a busy node has.
-const MaxSize = 1 << 30
+// maxSize bounds the state, unpacked: 1 GiB, a hundred times what a busy node has.
+const maxSize = 1 << 30
 
 // maxText bounds the other parts.
 const maxText = 64 << 10
@@ -141,7 +141,7 @@ func read(r io.Reader, out io.Writer) (*Meta, error) {
 	if m.Version != formatVersion {
 		return nil, fmt.Errorf("%s: it is of version %d, this program knows %d", metaName, m.Version, formatVersion)
 	}
-	if err := part(stateName, MaxSize, out); err != nil {
+	if err := part(stateName, maxSize, out); err != nil {
 		return nil, err
 	}
 	expected := sums

@@ -24,10 +24,10 @@ const (
 // endless are the streams that may have no end of their own.
 var endless = []string{"/v1/event/stream", "/v1/agent/monitor", "/v1/agent/monitor/export"}
 
-// KindOf tells what a request keeps busy: blocking queries, logs, files and websockets are
+// kindOf tells what a request keeps busy: blocking queries, logs, files and websockets are
 // streams. All of them are reads: whatever else a request with a body says that it is, its
 // body is held in memory.
-func KindOf(r *http.Request) Kind {
+func kindOf(r *http.Request) Kind {
 	switch {
 	case r.ContentLength != 0 && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return Bodies
@@ -139,7 +139,7 @@ func (b *Bounds) Enter(r *http.Request) (*Seat, error) {
 	if isExtra(r.Context()) {
 		return nil, tooMany("connections")
 	}
-	kind := KindOf(r)
+	kind := kindOf(r)
 	slots := b.slots[kind]
 	seat := &Seat{b, kind}
 	select {

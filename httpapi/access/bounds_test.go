@@ -40,11 +40,11 @@ func TestWhatARequestIsCountedAs(t *testing.T) {
 		if c.headers != nil {
 			r.Header = c.headers
 		}
-		require.Equal(t, c.want, KindOf(r), "%s %s %q %v", c.method, c.path, c.body, c.headers)
+		require.Equal(t, c.want, kindOf(r), "%s %s %q %v", c.method, c.path, c.body, c.headers)
 	}
 	r := httptest.NewRequest(http.MethodPut, "/v1/jobs?index=1", strings.NewReader("{}"))
 	r.ContentLength = -1
-	require.Equal(t, Bodies, KindOf(r), "one whose length is not told")
+	require.Equal(t, Bodies, kindOf(r), "one whose length is not told")
 }
 
 // A request that becomes of another kind has one place at a time, and of that kind.

@@ -77,14 +77,14 @@ func (p *Policy) knows(host string) bool {
 		return true
 	}
 	name = strings.ToLower(name)
-	return IsName(name) && (name == "localhost" || strings.HasSuffix(name, ".localhost") || slices.ContainsFunc(p.Hosts, func(h string) bool {
+	return isName(name) && (name == "localhost" || strings.HasSuffix(name, ".localhost") || slices.ContainsFunc(p.Hosts, func(h string) bool {
 		return strings.EqualFold(h, name)
 	}))
 }
 
-// IsName reports whether a text can be the name of a host: letters, digits, dots, hyphens
+// isName reports whether a text can be the name of a host: letters, digits, dots, hyphens
 // and underscores.
-func IsName(name string) bool {
+func isName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return r != '.' && r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	})
@@ -118,7 +118,7 @@ func hostname(host string) (name string, ok bool) {
 // unknownHost says what to do about a name that is not the node's.
 func unknownHost(host string) string {
 	name, ok := hostname(host)
-	if !ok || !IsName(name) {
+	if !ok || !isName(name) {
 		return "the request's Host is not a name that this node knows"
 	}
 	return "this node does not go by the name " + `"` + name + `"` + ": ask it by its address, or have its operator add the name to http_hosts"

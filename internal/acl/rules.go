@@ -108,13 +108,13 @@ var (
 	ruledPool = regexp.MustCompile(`^[a-zA-Z0-9-_*]{1,128}$`)
 )
 
-// MaxRulesBytes bounds what a policy says.
-const MaxRulesBytes = 64 << 10
+// maxRulesBytes bounds what a policy says.
+const maxRulesBytes = 64 << 10
 
 // ParseRules reads and checks a policy. The error is one line that says where and what is wrong.
 func ParseRules(text string) (*Rules, error) {
-	if len(text) > MaxRulesBytes {
-		return nil, fmt.Errorf("its rules have %d bytes, at most %d are possible", len(text), MaxRulesBytes)
+	if len(text) > maxRulesBytes {
+		return nil, fmt.Errorf("its rules have %d bytes, at most %d are possible", len(text), maxRulesBytes)
 	}
 	body, diags := parseRules([]byte(text))
 	r := new(Rules)

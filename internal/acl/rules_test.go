@@ -41,7 +41,7 @@ func TestRulesThatCannotBe(t *testing.T) {
 		`node { policy = 1e9999999 }`:                             "The number is too large",
 		`{"node": {"policy": 1e9999999}}`:                         "A policy has no numbers",
 		strings.Repeat("(", 1000):                                 "failed to parse ACL Policy: rules:1,",
-		strings.Repeat("#", MaxRulesBytes+1):                      "its rules have 65537 bytes, at most 65536 are possible",
+		strings.Repeat("#", maxRulesBytes+1):                      "its rules have 65537 bytes, at most 65536 are possible",
 	} {
 		_, err := ParseRules(text)
 		require.ErrorContains(t, err, want, text)

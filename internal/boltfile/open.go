@@ -14,9 +14,9 @@ import (
 	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
-// DefaultLockWait is how long [Open] waits for another process to let go of the
+// defaultLockWait is how long [Open] waits for another process to let go of the
 // file: longer than an agent takes to end, shorter than an operator waits.
-const DefaultLockWait = 5 * time.Second
+const defaultLockWait = 5 * time.Second
 
 // StrictEnv names the environment variable that, set to 1, has every write followed
 // by a check of the whole file. It is meant for tests: a check reads every page.
@@ -47,7 +47,7 @@ type Options struct {
 	// Upgrades has, by the schema that it starts from, what changes a file's layout to the
 	// next schema's; none: only the version is raised.
 	Upgrades map[int]Upgrade
-	// LockWait bounds the wait for the file's lock. 0: DefaultLockWait.
+	// LockWait bounds the wait for the file's lock. 0: defaultLockWait.
 	LockWait time.Duration
 	// SetAside renames a damaged file; the last good copy takes its place or, when there is
 	// none, an empty file. Otherwise a damaged file is ErrCorrupt.
@@ -74,7 +74,7 @@ func Open(path string, opts Options) (*File, error) {
 		return nil, fmt.Errorf("%s: a kind and a schema version are required", path)
 	}
 	if opts.LockWait == 0 {
-		opts.LockWait = DefaultLockWait
+		opts.LockWait = defaultLockWait
 	}
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()

@@ -14,8 +14,8 @@ import (
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
-// StagedPath is where a database waits for the next Open of a file, whose place it takes.
-func StagedPath(path string) string { return path + ".restore" }
+// stagedPath is where a database waits for the next Open of a file, whose place it takes.
+func stagedPath(path string) string { return path + ".restore" }
 
 // Stage has another database take the file's place at the next Open, whole or, if that
 // fails, not at all. This file goes on until then. The database has to be one that Open
@@ -23,7 +23,7 @@ func StagedPath(path string) string { return path + ".restore" }
 func (f *File) Stage(write func(io.Writer) error) error {
 	f.staging.Lock()
 	defer f.staging.Unlock()
-	staged := StagedPath(f.path)
+	staged := stagedPath(f.path)
 	unchecked := staged + ".unchecked"
 	defer os.Remove(unchecked)
 	if err := writeWhole(unchecked, write); err != nil {
@@ -60,7 +60,7 @@ func fits(path string, opts Options) error {
 // takeStaged puts a staged database in a file's place, and keeps the file under another
 // name.
 func takeStaged(path string, opts Options) error {
-	staged := StagedPath(path)
+	staged := stagedPath(path)
 	file, err := os.Open(staged)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

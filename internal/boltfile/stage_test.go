@@ -73,12 +73,12 @@ func TestWhatIsNotForThisProgramIsNotStaged(t *testing.T) {
 func TestAStagedDatabaseThatWasDamagedSinceIsNotTaken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.db")
 	require.NoError(t, openFile(t, path).Close())
-	require.NoError(t, os.WriteFile(StagedPath(path), []byte("text"), 0o600))
+	require.NoError(t, os.WriteFile(stagedPath(path), []byte("text"), 0o600))
 	opts := testOptions
 	opts.SetAside = true
 	_, err := Open(path, opts)
 	require.ErrorIs(t, err, ErrCorrupt)
-	require.ErrorContains(t, err, StagedPath(path))
-	require.NoError(t, os.Remove(StagedPath(path)))
+	require.ErrorContains(t, err, stagedPath(path))
+	require.NoError(t, os.Remove(stagedPath(path)))
 	openFile(t, path)
 }

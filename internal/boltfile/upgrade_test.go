@@ -95,7 +95,7 @@ func TestACrashWhileAFileIsBroughtUpLosesNothing(t *testing.T) {
 			[]string{"f.db.aside", "f.db.set-aside", "f.db.rename", "f.db.renamed"}},
 		"lost": {func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) }, []string{"f.db.rename", "f.db.renamed"}},
 		"staged": {func(t *testing.T, path string) {
-			require.NoError(t, os.Rename(CopyPath(path), StagedPath(path)))
+			require.NoError(t, os.Rename(CopyPath(path), stagedPath(path)))
 			require.NoError(t, os.Truncate(path, 0))
 		}, []string{"f.db.restore.take", "f.db.restore.taken"}},
 	} {

@@ -14,10 +14,10 @@ import (
 
 // The bounds of what [Schema.Fields] describes.
 const (
-	// MaxFields bounds the fields at all depths; a large driver has a hundred.
-	MaxFields = 2000
-	// MaxFieldDepth bounds how deeply they are within each other.
-	MaxFieldDepth = 8
+	// maxFields bounds the fields at all depths; a large driver has a hundred.
+	maxFields = 2000
+	// maxFieldDepth bounds how deeply they are within each other.
+	maxFieldDepth = 8
 )
 
 // Form is how a field is written in HCL.
@@ -59,14 +59,14 @@ type Field struct {
 func (s *Schema) Fields() (fields []*Field, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.work.left = MaxChecks
+	s.work.left = maxChecks
 	d := describer{fitter: fitter{faults: new(faults), work: s.work}}
 	err = s.work.guard(func() error {
 		fields = d.fields(s.root, nil)
 		return nil
 	})
-	if err == nil && d.count > MaxFields {
-		err = fmt.Errorf("the schema has more than %d fields", MaxFields)
+	if err == nil && d.count > maxFields {
+		err = fmt.Errorf("the schema has more than %d fields", maxFields)
 	}
 	return fields, err
 }
@@ -81,7 +81,7 @@ type describer struct {
 // fields describes those of a block. Within are the schemas of the blocks that it is in: one that
 // is in itself is described once.
 func (d *describer) fields(s *jsonschema.Schema, within []*jsonschema.Schema) (fields []*Field) {
-	if len(within) >= MaxFieldDepth || slices.Contains(within, s) {
+	if len(within) >= maxFieldDepth || slices.Contains(within, s) {
 		return nil
 	}
 	within = append(slices.Clip(within), s)
@@ -100,7 +100,7 @@ func (d *describer) fields(s *jsonschema.Schema, within []*jsonschema.Schema) (f
 		}
 	})
 	for _, name := range slices.Sorted(maps.Keys(w.properties)) {
-		if d.count++; d.count > MaxFields {
+		if d.count++; d.count > maxFields {
 			return fields
 		}
 		f := d.field(name, w.properties[name][0], within)
@@ -239,7 +239,7 @@ var samples = []string{
 
 // example is a value that a schema takes; nil: none was found.
 func (d *describer) example(s *jsonschema.Schema, w *wants) any {
-	if d.depth++; d.depth > MaxFieldDepth {
+	if d.depth++; d.depth > maxFieldDepth {
 		d.depth--
 		return nil
 	}

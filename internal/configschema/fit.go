@@ -424,7 +424,7 @@ func (s *Schema) checkDefault(at path, property *jsonschema.Schema, faults *faul
 	}
 	n := normaliser{faults: faults}
 	value := n.value(at, *d, 0)
-	s.work.left = MaxChecks
+	s.work.left = maxChecks
 	err := s.work.guard(func() error {
 		f := fitter{faults: faults, work: s.work}
 		value = f.fit(at, property, value, false)

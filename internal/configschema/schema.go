@@ -22,9 +22,9 @@ const (
 	MaxValues = 50_000
 	// MaxFaults bounds the faults that are listed one by one.
 	MaxFaults = 20
-	// MaxChecks bounds how often parts of a schema are applied in one check. Small
+	// maxChecks bounds how often parts of a schema are applied in one check. Small
 	// schemas can ask for endless work by referring to themselves twice.
-	MaxChecks = 300_000
+	maxChecks = 300_000
 )
 
 // location is the schema's name for the library; nothing is loaded from it.
@@ -134,7 +134,7 @@ func (s *Schema) Check(block string, config map[string]any) (map[string]any, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.work.left = MaxChecks
+	s.work.left = maxChecks
 	f := fitter{faults: faults, work: s.work}
 	err := s.work.guard(func() error {
 		fitted := f.fit(at, s.root, value, true)

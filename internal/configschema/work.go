@@ -9,7 +9,7 @@ import (
 )
 
 // errTooMuchWork is what stops a check that would take too long.
-var errTooMuchWork = fmt.Errorf("checking it takes more than %d steps: the schema is too complex", MaxChecks)
+var errTooMuchWork = fmt.Errorf("checking it takes more than %d steps: the schema is too complex", maxChecks)
 
 // meter counts the steps of one check. The library offers no bound and no context,
 // but calls extensions and regular expressions, and both count here.

@@ -47,7 +47,7 @@ type Engine struct {
 // Each runs a test with every engine.
 func Each(t *testing.T, test func(t *testing.T, e *Engine)) {
 	t.Run("docker", func(t *testing.T) { test(t, Docker(t)) })
-	t.Run("podman", func(t *testing.T) { test(t, Podman(t)) })
+	t.Run("podman", func(t *testing.T) { test(t, podman(t)) })
 }
 
 // Docker starts Debian's docker.io, without a network of its own: containers have none, or the
@@ -83,8 +83,8 @@ log_driver = "k8s-file"
 default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
 `
 
-// Podman starts Debian's podman with its Docker API.
-func Podman(t testing.TB) *Engine {
+// podman starts Debian's podman with its Docker API.
+func podman(t testing.TB) *Engine {
 	t.Helper()
 	need(t, "podman", "podman")
 	dir := directory(t)

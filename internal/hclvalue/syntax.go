@@ -24,9 +24,9 @@ const (
 	// MaxOperators bounds the operators, indexes and template directives of one
 	// expression, not counting what is in brackets of its own.
 	MaxOperators = 500
-	// MaxExponent bounds the power of ten of a number as it is written, and how many
+	// maxExponent bounds the power of ten of a number as it is written, and how many
 	// digits it is written with: 1e9999999 takes half a minute to turn into a text.
-	MaxExponent = 999
+	maxExponent = 999
 )
 
 // ParseFile parses a file's syntax within the bounds. The path is for messages only.
@@ -94,7 +94,7 @@ func checkBounds(path string, content []byte) hcl.Diagnostics {
 		case counts[last] > MaxOperators:
 			return Errorf(t.Range, "More than %d operators in one expression.", MaxOperators)
 		case t.Type == hclsyntax.TokenNumberLit && !writable(t.Bytes):
-			return Errorf(t.Range, "The number is too large or too small; digits and powers of ten are limited to %d.", MaxExponent)
+			return Errorf(t.Range, "The number is too large or too small; digits and powers of ten are limited to %d.", maxExponent)
 		}
 	}
 	return nil
@@ -106,11 +106,11 @@ func writable(number []byte) bool {
 	if i := bytes.IndexAny(number, "eE"); i >= 0 {
 		digits = number[:i]
 		exponent, err := strconv.Atoi(string(number[i+1:]))
-		if err == nil && (exponent > MaxExponent || exponent < -MaxExponent) || errors.Is(err, strconv.ErrRange) {
+		if err == nil && (exponent > maxExponent || exponent < -maxExponent) || errors.Is(err, strconv.ErrRange) {
 			return false
 		}
 	}
-	return len(digits) <= MaxExponent
+	return len(digits) <= maxExponent
 }
 
 type tokenKind int

@@ -40,9 +40,9 @@ func TestParseFileStaysWithinBounds(t *testing.T) {
 		"number too large":        {"a = 1e1000\n", "f:1,5: The number is too large or too small; digits and powers of ten are limited to 999."},
 		"number much too large":   {"a = 1e99999999999999999999\n", "f:1,5: The number is too large or too small; digits and powers of ten are limited to 999."},
 		"number too small":        {"a = 1e-1000\n", "f:1,5: The number is too large or too small; digits and powers of ten are limited to 999."},
-		"most digits":             {content: "a = " + repeat("1", MaxExponent) + "\n"},
-		"too many digits":         {"a = " + repeat("1", MaxExponent+1) + "\n", "f:1,5: The number is too large or too small; digits and powers of ten are limited to 999."},
-		"the same, with exponent": {"a = " + repeat("1", MaxExponent+1) + "e1\n", "f:1,5: The number is too large or too small; digits and powers of ten are limited to 999."},
+		"most digits":             {content: "a = " + repeat("1", maxExponent) + "\n"},
+		"too many digits":         {"a = " + repeat("1", maxExponent+1) + "\n", "f:1,5: The number is too large or too small; digits and powers of ten are limited to 999."},
+		"the same, with exponent": {"a = " + repeat("1", maxExponent+1) + "e1\n", "f:1,5: The number is too large or too small; digits and powers of ten are limited to 999."},
 
 		"many attributes":       {content: repeatIndexed("a%d = !true # why\n", MaxOperators+1)},
 		"many elements":         {content: "a = [" + repeat("-1,\n", MaxOperators+1) + "]\n"},

@@ -12,16 +12,16 @@ func I32Const(v int32) []byte { return signed([]byte{0x41}, int64(v)) }
 func I64Const(v int64) []byte { return signed([]byte{0x42}, v) }
 
 // Call calls a function.
-func Call(index uint32) []byte { return U32([]byte{0x10}, index) }
+func Call(index uint32) []byte { return u32([]byte{0x10}, index) }
 
 // CallIndirect calls the table's element that is on the stack.
-func CallIndirect(typeIndex uint32) []byte { return append(U32([]byte{0x11}, typeIndex), 0) }
+func CallIndirect(typeIndex uint32) []byte { return append(u32([]byte{0x11}, typeIndex), 0) }
 
 // Get pushes a local.
-func Get(index uint32) []byte { return U32([]byte{0x20}, index) }
+func Get(index uint32) []byte { return u32([]byte{0x20}, index) }
 
 // Set pops into a local.
-func Set(index uint32) []byte { return U32([]byte{0x21}, index) }
+func Set(index uint32) []byte { return u32([]byte{0x21}, index) }
 
 // The instructions without an immediate that tests need.
 var (
@@ -49,7 +49,7 @@ func Loop(body ...[]byte) []byte {
 // Times repeats its body that many times; it needs a local of its own.
 func Times(n int32, local uint32, body ...[]byte) []byte {
 	return Code(I32Const(n), Set(local), []byte{0x03, 0x40}, Code(body...),
-		Get(local), I32Const(-1), Add, []byte{0x22}, U32(nil, local), []byte{0x0d, 0, 0x0b})
+		Get(local), I32Const(-1), Add, []byte{0x22}, u32(nil, local), []byte{0x0d, 0, 0x0b})
 }
 
 func signed(w []byte, v int64) []byte {

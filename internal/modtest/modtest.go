@@ -60,23 +60,23 @@ func (m *Module) Bytes() []byte {
 	out := []byte("\x00asm\x01\x00\x00\x00")
 	out = section(out, 1, m.types())
 	out = section(out, 2, m.imports())
-	out = section(out, 3, vector(m.Funcs, func(w []byte, f Func) []byte { return U32(w, m.typeOf(f.Type)) }))
+	out = section(out, 3, vector(m.Funcs, func(w []byte, f Func) []byte { return u32(w, m.typeOf(f.Type)) }))
 	if m.Table > 0 {
-		out = section(out, 4, U32([]byte{1, 0x70, 0}, m.Table))
+		out = section(out, 4, u32([]byte{1, 0x70, 0}, m.Table))
 	}
 	if !m.NoMemory {
 		out = section(out, 5, m.memory())
 	}
 	out = section(out, 7, m.exports())
 	if m.Start != nil {
-		out = text(append(out, 8), string(U32(nil, *m.Start)))
+		out = text(append(out, 8), string(u32(nil, *m.Start)))
 	}
 	if len(m.Elements) > 0 {
 		w := append([]byte{1, 0}, I32Const(0)...)
 		w = append(w, 0x0b)
-		w = U32(w, uint32(len(m.Elements)))
+		w = u32(w, uint32(len(m.Elements)))
 		for _, e := range m.Elements {
-			w = U32(w, e)
+			w = u32(w, e)
 		}
 		out = section(out, 9, w)
 	}
@@ -112,15 +112,15 @@ func (m *Module) types() []byte {
 func (m *Module) imports() []byte {
 	return vector(m.Imports, func(w []byte, i Import) []byte {
 		w = text(text(w, i.Module), i.Name)
-		return U32(append(w, 0), m.typeOf(i.Type))
+		return u32(append(w, 0), m.typeOf(i.Type))
 	})
 }
 
 func (m *Module) memory() []byte {
 	if m.MaxPages == 0 {
-		return U32([]byte{1, 0}, m.Pages)
+		return u32([]byte{1, 0}, m.Pages)
 	}
-	return U32(U32([]byte{1, 1}, m.Pages), m.MaxPages)
+	return u32(u32([]byte{1, 1}, m.Pages), m.MaxPages)
 }
 
 func (m *Module) exports() []byte {
@@ -132,11 +132,11 @@ func (m *Module) exports() []byte {
 	}
 	for i, f := range m.Funcs {
 		if f.Export != "" {
-			out = U32(append(text(out, f.Export), 0), uint32(len(m.Imports)+i))
+			out = u32(append(text(out, f.Export), 0), uint32(len(m.Imports)+i))
 			n++
 		}
 	}
-	return append(U32(nil, n), out...)
+	return append(u32(nil, n), out...)
 }
 
 func appendBody(w []byte, f Func) []byte {
@@ -144,7 +144,7 @@ func appendBody(w []byte, f Func) []byte {
 	if f.Locals == 0 {
 		body = append(body, 0)
 	} else {
-		body = append(U32([]byte{1}, f.Locals), I32)
+		body = append(u32([]byte{1}, f.Locals), I32)
 	}
 	body = append(append(body, f.Body...), 0x0b)
 	return text(w, string(body))
@@ -156,7 +156,7 @@ func appendData(w []byte, d Data) []byte {
 }
 
 func vector[T any](items []T, add func([]byte, T) []byte) []byte {
-	w := U32(nil, uint32(len(items)))
+	w := u32(nil, uint32(len(items)))
 	for _, i := range items {
 		w = add(w, i)
 	}
@@ -170,10 +170,10 @@ func section(out []byte, id byte, content []byte) []byte {
 	return text(append(out, id), string(content))
 }
 
-func text(w []byte, s string) []byte { return append(U32(w, uint32(len(s))), s...) }
+func text(w []byte, s string) []byte { return append(u32(w, uint32(len(s))), s...) }
 
-// U32 appends an unsigned number.
-func U32(w []byte, v uint32) []byte {
+// u32 appends an unsigned number.
+func u32(w []byte, v uint32) []byte {
 	for ; v > 0x7f; v >>= 7 {
 		w = append(w, byte(v)|0x80)
 	}

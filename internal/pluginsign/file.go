@@ -19,8 +19,8 @@ const (
 	Suffix = ".sig"
 	// MaxBytes bounds a signature's file.
 	MaxBytes = 1 << 20
-	// MaxSignatures bounds the signatures of one file.
-	MaxSignatures = 64
+	// maxSignatures bounds the signatures of one file.
+	maxSignatures = 64
 
 	// The media types of signatures' files: cosign's bundle, and ours of what was signed in a
 	// registry.
@@ -162,8 +162,8 @@ func parseManifest(text []byte) (*File, error) {
 		return nil, errors.New("it has no manifest")
 	case n == 0:
 		return nil, errors.New("it has no signature")
-	case n > MaxSignatures:
-		return nil, fmt.Errorf("it has %d signatures, the limit is %d", n, MaxSignatures)
+	case n > maxSignatures:
+		return nil, fmt.Errorf("it has %d signatures, the limit is %d", n, maxSignatures)
 	}
 	f := &File{Manifest: m.Manifest}
 	for _, s := range m.Signatures {

@@ -19,7 +19,7 @@ func Main(m *testing.M) {
 		panic(err)
 	}
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
-		if err := Close(); err != nil {
+		if err := release(); err != nil {
 			panic(err)
 		}
 		os.Exit(code)
@@ -34,7 +34,7 @@ const onPlugin = "plugin"
 func Twice(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	t.Run("script", test)
-	Prepare(t)
+	prepare(t)
 	t.Run(onPlugin, test)
 }
 

@@ -37,8 +37,8 @@ var compiled struct {
 
 func codeCache() string { return filepath.Join(compiled.dir, "cache") }
 
-// Prepare compiles the plugin, once in a process. It is called outside of any bubble.
-func Prepare(t testing.TB) {
+// prepare compiles the plugin, once in a process. It is called outside of any bubble.
+func prepare(t testing.TB) {
 	t.Helper()
 	compiled.once.Do(func() {
 		module := guestbuild.Plugin(t, "guest-examples/drivers/mock")
@@ -54,8 +54,8 @@ func Prepare(t testing.TB) {
 	require.NoError(t, compiled.err, "preparing the mock driver")
 }
 
-// Close gives back what Prepare took, if it was called: in TestMain, after the tests.
-func Close() error {
+// release gives back what prepare took, if it was called: in TestMain, after the tests.
+func release() error {
 	if compiled.dir == "" {
 		return nil
 	}
@@ -71,7 +71,7 @@ func Close() error {
 // other, once it is healthy. They last as long as the test.
 func Dispense(t testing.TB) task.Dispense {
 	t.Helper()
-	Prepare(t)
+	prepare(t)
 	log := hclog.NewNullLogger()
 	workloads := wasi.New(wasi.Config{Logger: log, Engine: compiled.engine})
 	t.Cleanup(func() { require.NoError(t, workloads.Close()) })

@@ -11,11 +11,11 @@ const (
 	// RestartBudget is how often a plugin that faults is brought up again. One more
 	// fault quarantines it.
 	RestartBudget = 3
-	// RestartBudgetReset is how long it has to be healthy to have its whole budget
+	// restartBudgetReset is how long it has to be healthy to have its whole budget
 	// back, and a task to be without faults to be forgiven.
-	RestartBudgetReset = 60 * time.Second
-	// MaxTaskFaults is how many faults while handling one task fail that task.
-	MaxTaskFaults = 2
+	restartBudgetReset = 60 * time.Second
+	// maxTaskFaults is how many faults while handling one task fail that task.
+	maxTaskFaults = 2
 	// maxFaultyTasks bounds the tasks whose faults are remembered; the oldest are
 	// forgotten.
 	maxFaultyTasks = 1024
@@ -180,7 +180,7 @@ func (v supervision) onFault(now time.Time, e faulted) (supervision, []effect) {
 		return v, nil
 	}
 	v = v.unconfirmed(now)
-	if v.State == StateHealthy && now.Sub(v.Since) >= RestartBudgetReset {
+	if v.State == StateHealthy && now.Sub(v.Since) >= restartBudgetReset {
 		v.restarts = 0
 	}
 	if v.restarts >= RestartBudget {
@@ -201,7 +201,7 @@ func (v supervision) onTaskFault(now time.Time, e taskFaulted) (supervision, []e
 	}
 	oldest := ""
 	for task, s := range v.taskFaults {
-		if now.Sub(s.last) >= RestartBudgetReset {
+		if now.Sub(s.last) >= restartBudgetReset {
 			delete(v.taskFaults, task)
 		} else if oldest == "" || s.last.Before(v.taskFaults[oldest].last) {
 			oldest = task
@@ -213,7 +213,7 @@ func (v supervision) onTaskFault(now time.Time, e taskFaulted) (supervision, []e
 	}
 	s.count, s.last = s.count+1, now
 	v.taskFaults[e.task] = s
-	if s.count >= MaxTaskFaults {
+	if s.count >= maxTaskFaults {
 		return v, []effect{failTask{e.task}}
 	}
 	return v, nil

@@ -451,7 +451,7 @@ func (u *Unit) TaskError(task string, err error) error {
 		return err
 	}
 	if u.apply(taskFaulted{task: task, reason: OneLine(err)}) {
-		return &taskFaultError{abi.NewError(abi.Internal, fmt.Sprintf("the %s faulted %d times while handling this task, last: %s", u.plugin.Spec().Kind, MaxTaskFaults, OneLine(err))), fault}
+		return &taskFaultError{abi.NewError(abi.Internal, fmt.Sprintf("the %s faulted %d times while handling this task, last: %s", u.plugin.Spec().Kind, maxTaskFaults, OneLine(err))), fault}
 	}
 	return &taskFaultError{abi.NewRecoverableError(abi.Unavailable, OneLine(err)), fault}
 }

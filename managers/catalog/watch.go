@@ -20,10 +20,10 @@ import (
 const (
 	// pluginSuffix is how the names of plugin files end.
 	pluginSuffix = pluginlock.PluginSuffix
-	// MaxPluginFiles bounds the plugin files in a directory; those beyond, by name, are not
+	// maxPluginFiles bounds the plugin files in a directory; those beyond, by name, are not
 	// loaded, and the directory's status reports that. The files that an operator means are
 	// the last to be left out.
-	MaxPluginFiles = 256
+	maxPluginFiles = 256
 
 	// rescanInterval is when the directory is read although there was no notification:
 	// network file systems send no notifications, and queues overflow.
@@ -113,7 +113,7 @@ func readMarks(dir string, meant func(name string) bool) (marks map[string]mark,
 		return nil, fmt.Sprintf("cannot read the plugin directory: %v", err)
 	}
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !pluginlock.IsPluginFile(e.Name()) })
-	if len(entries) > MaxPluginFiles && meant != nil {
+	if len(entries) > maxPluginFiles && meant != nil {
 		first, rest := []os.DirEntry{}, []os.DirEntry{}
 		for _, e := range entries {
 			if meant(e.Name()) {
@@ -127,7 +127,7 @@ func readMarks(dir string, meant func(name string) bool) (marks map[string]mark,
 	marks = map[string]mark{}
 	left := 0
 	for _, entry := range entries {
-		if len(marks) == MaxPluginFiles {
+		if len(marks) == maxPluginFiles {
 			left++
 			continue
 		}
@@ -140,7 +140,7 @@ func readMarks(dir string, meant func(name string) bool) (marks map[string]mark,
 		}
 	}
 	if left > 0 {
-		problem = fmt.Sprintf("%d plugin files are not loaded: the limit is %d", left, MaxPluginFiles)
+		problem = fmt.Sprintf("%d plugin files are not loaded: the limit is %d", left, maxPluginFiles)
 	}
 	return marks, problem
 }

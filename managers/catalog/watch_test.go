@@ -33,22 +33,22 @@ func TestAFileIsNoticedByNotification(t *testing.T) {
 
 func TestFilesBeyondTheLimitAreCounted(t *testing.T) {
 	dir := t.TempDir()
-	for i := range MaxPluginFiles {
+	for i := range maxPluginFiles {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%04d.wasm", i)), nil, 0o644))
 	}
 	marks, problem := readMarks(dir, nil)
-	require.Len(t, marks, MaxPluginFiles)
+	require.Len(t, marks, maxPluginFiles)
 	require.Empty(t, problem)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "z.wasm"), nil, 0o644))
 	marks, problem = readMarks(dir, nil)
-	require.Len(t, marks, MaxPluginFiles)
+	require.Len(t, marks, maxPluginFiles)
 	require.Equal(t, "1 plugin files are not loaded: the limit is 256", problem)
 	require.NotContains(t, marks, "z.wasm")
 
 	s := Settings{Plugins: map[string]PluginSettings{"z": {}, "y": {File: "yy.wasm"}}}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "yy.wasm"), nil, 0o644))
 	marks, problem = readMarks(dir, s.means)
-	require.Len(t, marks, MaxPluginFiles)
+	require.Len(t, marks, maxPluginFiles)
 	require.Equal(t, "2 plugin files are not loaded: the limit is 256", problem)
 	require.Contains(t, marks, "z.wasm", "no number of other files keeps out the one that is meant")
 	require.Contains(t, marks, "yy.wasm")

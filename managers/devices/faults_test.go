@@ -144,7 +144,7 @@ func TestAPluginThatBreaksInFingerprintHasUnconfirmedDevices(t *testing.T) {
 				err = w.manager.Release(t.Context(), devices("a"), consumer)
 				quarantined := how == "trap" || how == "exit"
 				require.Equal(t, quarantined, err != nil, "who has a device gives it back, when the plugin may be called again")
-				w.pass(DefaultGrace)
+				w.pass(defaultGrace)
 				require.Empty(t, w.updates.last(), "the grace time is over")
 				w.behaves("fingerprint")
 				w.unit.Revive()

@@ -16,10 +16,10 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// DefaultGrace is how long the devices of a plugin that has stopped answering are kept
+// defaultGrace is how long the devices of a plugin that has stopped answering are kept
 // as unconfirmed, unless it is configured: long enough for a plugin's restarts, short
 // enough that a wait for a device that is gone is short.
-const DefaultGrace = 2 * time.Minute
+const defaultGrace = 2 * time.Minute
 
 // Config configures a [Manager]. Catalog and Logger are required.
 type Config struct {
@@ -31,7 +31,7 @@ type Config struct {
 	Updater func(groups []*structs.DeviceGroup)
 	// Store keeps releases that failed for the next agent; nil: they are forgotten.
 	Store Store
-	// Grace is how long devices are unconfirmed before they are gone; 0: DefaultGrace.
+	// Grace is how long devices are unconfirmed before they are gone; 0: defaultGrace.
 	Grace time.Duration
 }
 
@@ -60,7 +60,7 @@ func (l *list) Copy() *list { return &list{structs.CopyDeviceGroups(l.groups)} }
 // service from the catalog's start on.
 func New(cfg Config) *Manager {
 	if cfg.Grace == 0 {
-		cfg.Grace = DefaultGrace
+		cfg.Grace = defaultGrace
 	}
 	if cfg.Updater == nil {
 		cfg.Updater = func([]*structs.DeviceGroup) {}

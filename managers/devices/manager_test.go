@@ -75,7 +75,7 @@ func TestAPluginThatBreaksHasUnconfirmedDevicesForAGraceTime(t *testing.T) {
 				require.True(t, abi.IsRecoverable(err), "it may be back soon")
 				require.Zero(t, p.Count(abi.OpDeviceReserve))
 
-				time.Sleep(DefaultGrace - 2*time.Second)
+				time.Sleep(defaultGrace - 2*time.Second)
 				synctest.Wait()
 				require.Equal(t, unconfirmed, w.updates.last())
 				time.Sleep(2 * time.Second)

@@ -27,9 +27,9 @@ const (
 	stopGrace = 10 * time.Second
 )
 
-// MaxDriverStateBytes bounds the driver's state in a task handle, which is written
+// maxDriverStateBytes bounds the driver's state in a task handle, which is written
 // to disk with each change.
-const MaxDriverStateBytes = 64 << 10
+const maxDriverStateBytes = 64 << 10
 
 // Driver is one version of a driver, as tasks use it. It keeps that version loaded
 // until it is released. Its methods may be called concurrently, and none after
@@ -148,8 +148,8 @@ func (d *Driver) checkHandle(op string, cfg *wasmnodev1.TaskConfig, h *wasmnodev
 	switch {
 	case h.Version == 0:
 		return d.badAnswer(op, "a handle of version 0")
-	case len(h.DriverState) > MaxDriverStateBytes:
-		return d.badAnswer(op, fmt.Sprintf("a handle with %d bytes of driver state, the limit is %d", len(h.DriverState), MaxDriverStateBytes))
+	case len(h.DriverState) > maxDriverStateBytes:
+		return d.badAnswer(op, fmt.Sprintf("a handle with %d bytes of driver state, the limit is %d", len(h.DriverState), maxDriverStateBytes))
 	case h.WorkloadId != "" && h.WorkloadId != cfg.GetId():
 		return d.badAnswer(op, fmt.Sprintf("a handle with the workload %q, which is not this task's", catalog.Printable(h.WorkloadId)))
 	}

@@ -36,7 +36,7 @@ func driverWorld(t *testing.T) (*world, *catalogtest.Plugin, *Driver) {
 }
 
 func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
-	full := make([]byte, MaxDriverStateBytes)
+	full := make([]byte, maxDriverStateBytes)
 	tests := map[string]struct {
 		handle  *wasmnodev1.TaskHandle
 		starts  bool // a workload

@@ -15,10 +15,10 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// MkdirPlugin is the name of the built-in plugin, and mkdirVersion the version that it has in
+// mkdirPlugin is the name of the built-in plugin, and mkdirVersion the version that it has in
 // Nomad 2.0.
 const (
-	MkdirPlugin  = "mkdir"
+	mkdirPlugin  = "mkdir"
 	mkdirVersion = "0.0.1"
 )
 

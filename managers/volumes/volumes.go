@@ -52,7 +52,7 @@ type plugin interface {
 // should is left out, and told in the log.
 func (m *Manager) Plugins(ctx context.Context) map[string]string {
 	var mu sync.Mutex
-	versions := map[string]string{MkdirPlugin: mkdirVersion}
+	versions := map[string]string{mkdirPlugin: mkdirVersion}
 	var asked sync.WaitGroup
 	for _, name := range m.external() {
 		asked.Go(func() {
@@ -86,7 +86,7 @@ func (m *Manager) external() (names []string) {
 			continue
 		}
 		switch name := e.Name(); {
-		case name == MkdirPlugin:
+		case name == mkdirPlugin:
 			m.cfg.Logger.Warn("a host volume plugin is left out: the built-in one has its name", "dir", m.cfg.PluginDir, "plugin", name)
 		case !validPlugin.MatchString(name):
 			m.cfg.Logger.Warn("a host volume plugin is left out: its name has other characters than letters, digits, '.', '_' and '-'", "dir", m.cfg.PluginDir, "plugin", name)
@@ -102,7 +102,7 @@ func (m *Manager) external() (names []string) {
 
 // find returns a plugin. A name that leads out of the directory is none.
 func (m *Manager) find(name string) (plugin, error) {
-	if name == MkdirPlugin {
+	if name == mkdirPlugin {
 		return mkdir{m.cfg.Dir}, nil
 	}
 	none := errdefs.New(errdefs.FailedPrecondition, "there is no host volume plugin %q in %s", name, m.cfg.PluginDir)

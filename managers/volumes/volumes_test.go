@@ -57,7 +57,7 @@ func TestMkdirMakesWhatItWasAskedForAndNothingElse(t *testing.T) {
 		"another name": {map[string]string{"owner": "x"}, 0, `unknown mkdir parameter: "owner": it has mode, uid and gid`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := volume(MkdirPlugin, c.parameters)
+			v := volume(mkdirPlugin, c.parameters)
 			made, err := m.Create(t.Context(), v)
 			if c.fault != "" {
 				require.ErrorContains(t, err, `host volume plugin "mkdir" cannot make volume "data": `+c.fault)
@@ -89,7 +89,7 @@ func TestMkdirGoesOnWhereItWasKilled(t *testing.T) {
 	m := newManager(t, nil)
 	begun := filepath.Join(m.cfg.Dir, "."+volumeID)
 	require.NoError(t, os.MkdirAll(filepath.Join(begun, "x"), 0o700))
-	made, err := m.Create(t.Context(), volume(MkdirPlugin, map[string]string{"mode": "0755"}))
+	made, err := m.Create(t.Context(), volume(mkdirPlugin, map[string]string{"mode": "0755"}))
 	require.NoError(t, err)
 	require.NoDirExists(t, begun)
 	require.NoDirExists(t, filepath.Join(made.Path, "x"))
@@ -98,7 +98,7 @@ func TestMkdirGoesOnWhereItWasKilled(t *testing.T) {
 // A disk that is not mounted is no reason to begin without data.
 func TestMkdirMakesNothingAgainThatIsGone(t *testing.T) {
 	m := newManager(t, nil)
-	v := volume(MkdirPlugin, nil)
+	v := volume(mkdirPlugin, nil)
 	made, err := m.Create(t.Context(), v)
 	require.NoError(t, err)
 	v.HostPath = made.Path
@@ -119,7 +119,7 @@ func TestMkdirGivesTheDirectoryToItsOwner(t *testing.T) {
 		t.Skip("only root can give files away")
 	}
 	m := newManager(t, nil)
-	made, err := m.Create(t.Context(), volume(MkdirPlugin, map[string]string{"uid": "1234", "gid": "2345"}))
+	made, err := m.Create(t.Context(), volume(mkdirPlugin, map[string]string{"uid": "1234", "gid": "2345"}))
 	require.NoError(t, err)
 	info, err := os.Stat(made.Path)
 	require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestWhatAPluginSaysIsCut(t *testing.T) {
 func TestAnIDThatIsNoNameOfADirectoryIsRefused(t *testing.T) {
 	m := newManager(t, nil)
 	for _, id := range []string{"", ".", "..", "../x", "/x", "a/b", ".a"} {
-		v := volume(MkdirPlugin, nil)
+		v := volume(mkdirPlugin, nil)
 		v.ID = id
 		_, err := m.Create(t.Context(), v)
 		require.ErrorContains(t, err, "cannot be the name of its directory", id)

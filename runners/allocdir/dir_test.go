@@ -185,12 +185,12 @@ func TestReadingIsConfinedAndSecretsAreNotReadable(t *testing.T) {
 
 func TestADirectoryOfTooManyEntriesIsNotListed(t *testing.T) {
 	d := built(t, "web")
-	for i := range MaxListed {
+	for i := range maxListed {
 		write(t, d, "alloc/data/"+strconv.Itoa(i), "")
 	}
 	entries, err := d.List("alloc/data")
 	require.NoError(t, err)
-	require.Len(t, entries, MaxListed)
+	require.Len(t, entries, maxListed)
 	write(t, d, "alloc/data/more", "")
 	_, err = d.List("alloc/data")
 	require.EqualError(t, err, `allocdir: list: "alloc/data" has more than 10000 entries`)

@@ -20,9 +20,9 @@ var ErrSecret = errors.New("allocdir: secrets are not readable from outside the 
 // ErrNotRegular is returned when a file to be read is a directory, pipe, device or socket.
 var ErrNotRegular = errors.New("allocdir: not a regular file")
 
-// MaxListed is how many entries of a directory are listed. A task can make any number, and the
+// maxListed is how many entries of a directory are listed. A task can make any number, and the
 // agent holds all that it lists.
-const MaxListed = 10_000
+const maxListed = 10_000
 
 // listed is how many entries are read at a time.
 const listed = 1000
@@ -45,7 +45,7 @@ func entryOf(info fs.FileInfo) Entry {
 
 // List lists a directory by name. The path is relative to the allocation's directory;
 // one that leads out of it, through symbolic links too, is an error. So is a directory of
-// more than [MaxListed] entries.
+// more than maxListed entries.
 func (d *Dir) List(name string) ([]Entry, error) {
 	at, err := d.area(name)
 	if err != nil {
@@ -69,8 +69,8 @@ func (d *Dir) List(name string) ([]Entry, error) {
 		for _, info := range infos {
 			entries = append(entries, entryOf(info))
 		}
-		if len(entries) > MaxListed {
-			return nil, fmt.Errorf("allocdir: list: %q has more than %d entries", name, MaxListed)
+		if len(entries) > maxListed {
+			return nil, fmt.Errorf("allocdir: list: %q has more than %d entries", name, maxListed)
 		}
 	}
 	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })

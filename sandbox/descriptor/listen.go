@@ -63,13 +63,13 @@ var allOpen atomic.Int64
 var maxOpen = sync.OnceValue(func() int64 {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return MaxConnections
+		return maxConnections
 	}
 	return int64(min(limit.Cur, 1<<40) / 2)
 })
 
 // full reports whether the guest may not have more connections for now.
-func (t *Table) full() bool { return t.open >= MaxConnections || allOpen.Load() >= maxOpen() }
+func (t *Table) full() bool { return t.open >= maxConnections || allOpen.Load() >= maxOpen() }
 
 // accept takes the next connection of a listener.
 func accept(from *handle) (*handle, error) {

@@ -123,7 +123,7 @@ func (t *Table) await(ctx context.Context, all []subscription, out []byte) (int,
 		if t.idle != nil {
 			due = earlier(due, idle)
 		}
-		if t.open < MaxConnections && t.full() {
+		if t.open < maxConnections && t.full() {
 			due = earlier(due, time.Now().Add(othersTick))
 		}
 		if err := t.waiter.wait(ctx, waited, due); err != nil {

@@ -13,9 +13,9 @@ import (
 
 // The bounds of one guest, and where its descriptors are.
 const (
-	// MaxConnections is how many accepted connections a guest has open at once. It may
+	// maxConnections is how many accepted connections a guest has open at once. It may
 	// wait for each to be read and written in one poll, which has 1024 subscriptions.
-	MaxConnections = 500
+	maxConnections = 500
 	// MaxListeners is how many listeners a guest has.
 	MaxListeners = 16
 	// First is the first that is no standard stream: that of the first listener.

@@ -31,5 +31,5 @@ func SetCustom(module []byte, name string, content []byte) ([]byte, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	return section(out, secCustom, append(AppendBytes(nil, name), content...)), nil
+	return section(out, secCustom, append(appendBytes(nil, name), content...)), nil
 }

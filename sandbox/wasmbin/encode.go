@@ -25,7 +25,7 @@ func (e *Editor) Encode() ([]byte, error) {
 	w = e.dataSection(w)
 	w = e.nameSection(w)
 	for _, c := range e.customs {
-		w = section(w, secCustom, append(AppendBytes(nil, c.name), c.content...))
+		w = section(w, secCustom, append(appendBytes(nil, c.name), c.content...))
 	}
 	return w, nil
 }
@@ -62,7 +62,7 @@ func (e *Editor) sizeHint() int {
 }
 
 func section(w []byte, id byte, body []byte) []byte {
-	return AppendBytes(append(w, id), body)
+	return appendBytes(append(w, id), body)
 }
 
 // vector writes a section of n items, or none at all for none.
@@ -99,7 +99,7 @@ func (e *Editor) typesSection(w []byte) []byte {
 }
 
 func (p *Import) append(w []byte) []byte {
-	w = AppendBytes(AppendBytes(w, p.Module), p.Name)
+	w = appendBytes(appendBytes(w, p.Module), p.Name)
 	w = append(w, byte(p.Kind))
 	switch p.Kind {
 	case KindFunc:
@@ -190,13 +190,13 @@ func (e *Editor) exportSection(w []byte) []byte {
 	return vector(w, secExport, len(old)+len(e.export), func(w []byte, i int) []byte {
 		if i >= len(old) {
 			x := e.export[i-len(old)]
-			return AppendUnsigned(append(AppendBytes(w, x.Name), byte(x.Kind)), x.Index)
+			return AppendUnsigned(append(appendBytes(w, x.Name), byte(x.Kind)), x.Index)
 		}
 		x := old[i]
 		if x.Kind == KindFunc {
 			x.Index = e.c.moved(x.Index)
 		}
-		return AppendUnsigned(append(AppendBytes(w, x.Name), byte(x.Kind)), x.Index)
+		return AppendUnsigned(append(appendBytes(w, x.Name), byte(x.Kind)), x.Index)
 	})
 }
 
@@ -238,7 +238,7 @@ func (e *Editor) codeSection(w []byte) []byte {
 	b := AppendUnsigned(make([]byte, 0, size), n)
 	e.starts = make([]uint32, len(e.bodies))
 	for i := range n {
-		b = AppendBytes(b, body(i))
+		b = appendBytes(b, body(i))
 		if i < len(e.bodies) {
 			e.starts[i] = uint32(len(b) - len(body(i)))
 		}

@@ -21,7 +21,7 @@ func AppendSigned(w []byte, v int64) []byte {
 	}
 }
 
-// AppendBytes appends b after its length.
-func AppendBytes[B []byte | string](w []byte, b B) []byte {
+// appendBytes appends b after its length.
+func appendBytes[B []byte | string](w []byte, b B) []byte {
 	return append(AppendUnsigned(w, len(b)), b...)
 }

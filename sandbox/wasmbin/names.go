@@ -18,13 +18,13 @@ func (e *Editor) nameSection(w []byte) []byte {
 		return w
 	}
 	names = append(AppendUnsigned(nil, n), names...)
-	b := append(AppendBytes(nil, "name"), subsectionFuncs)
-	return section(w, secCustom, AppendBytes(b, names))
+	b := append(appendBytes(nil, "name"), subsectionFuncs)
+	return section(w, secCustom, appendBytes(b, names))
 }
 
 func (e *Editor) funcNames() (n int, names []byte) {
 	put := func(i uint32, name []byte) {
-		names = AppendBytes(AppendUnsigned(names, i), name)
+		names = appendBytes(AppendUnsigned(names, i), name)
 		n++
 	}
 	added := e.yield == nil

@@ -37,7 +37,7 @@ func (s Segment) append(w []byte) []byte {
 	} else {
 		w = append(append(w, 0), s.Offset...)
 	}
-	return AppendBytes(w, s.Init)
+	return appendBytes(w, s.Init)
 }
 
 // At returns where an active segment with a constant offset goes.

@@ -312,7 +312,7 @@ func (c *Client) handshake(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if hello.Protocol != Protocol {
+	if hello.Protocol != protocol {
 		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the supervisor (process %d) is of version %s, which this agent does not support: stop its tasks with that version, or end it", hello.PID, hello.Version))
 	}
 	hello = c.renew(ctx, hello)

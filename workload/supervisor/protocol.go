@@ -10,15 +10,15 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// Protocol is the protocol's version. Agent and supervisor need the same:
+// protocol is the protocol's version. Agent and supervisor need the same:
 // an agent that was replaced by a later one meets the supervisor of the earlier.
-const Protocol = 1
+const protocol = 1
 
 // Hello is a supervisor's answer to the handshake.
 type Hello struct {
 	Protocol int
 	Version  string // of the program
-	Program  string // see [ProgramID]; empty: not known
+	Program  string // see programID; empty: not known
 	PID      int
 }
 

@@ -22,9 +22,9 @@ type Replacement struct{ Program string }
 // Error implements error.
 func (r *Replacement) Error() string { return "to be replaced by " + r.Program }
 
-// ProgramID identifies a program's file, without reading it. The path of
+// programID identifies a program's file, without reading it. The path of
 // this process's own is /proc/self/exe.
-func ProgramID(path string) (string, error) {
+func programID(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err
@@ -85,7 +85,7 @@ func (c *Client) renew(ctx context.Context, hello *Hello) *Hello {
 	if c.Program == "" {
 		return hello
 	}
-	id, err := ProgramID(c.Program)
+	id, err := programID(c.Program)
 	if err != nil || id == hello.Program {
 		return hello
 	}

@@ -47,7 +47,7 @@ type Server struct {
 	records *records
 	modules *modules
 	idle    *idle
-	program string // see [ProgramID]
+	program string // see programID
 
 	replacing chan string   // of capacity 1: the first program that is asked for counts
 	drained   chan struct{} // closed when the server is used no more
@@ -64,7 +64,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		replacing: make(chan string, 1),
 		drained:   make(chan struct{}),
 	}
-	if s.program, err = ProgramID("/proc/self/exe"); err != nil {
+	if s.program, err = programID("/proc/self/exe"); err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
 	return s, nil
@@ -177,7 +177,7 @@ func answering(serve func(context.Context, *request) (any, error)) http.HandlerF
 }
 
 func (s *Server) hello(context.Context, *request) (any, error) {
-	return Hello{Protocol: Protocol, Version: s.Version, Program: s.program, PID: os.Getpid()}, nil
+	return Hello{Protocol: protocol, Version: s.Version, Program: s.program, PID: os.Getpid()}, nil
 }
 
 func (s *Server) module(w http.ResponseWriter, r *http.Request) {

@@ -33,7 +33,7 @@ func next(p *nomad.ReschedulePolicy, a *Alloc) (at time.Time, r structs.Reschedu
 				used++
 			}
 		}
-		if used >= min(structs.Deref(p.Attempts), MaxReschedules) {
+		if used >= min(structs.Deref(p.Attempts), maxReschedules) {
 			return time.Time{}, structs.Reschedule{}, false
 		}
 	}

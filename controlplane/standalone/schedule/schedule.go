@@ -15,9 +15,9 @@ import (
 // Alloc is an allocation as the scheduler sees it.
 type Alloc struct{ *structs.Allocation }
 
-// MaxReschedules is how many past reschedules of an allocation are kept. A policy
+// maxReschedules is how many past reschedules of an allocation are kept. A policy
 // that allows more attempts than this within its interval is taken as this many.
-const MaxReschedules = 100
+const maxReschedules = 100
 
 // Input is all that a decision depends on. It is not changed.
 type Input struct {
@@ -383,7 +383,7 @@ func (s *scheduler) placeOne(w wanted, preempt bool) (*Alloc, *structs.Placement
 		a.PreviousAllocation = w.previous.ID
 		if w.reschedule != nil {
 			a.Reschedules = append(slices.Clone(w.previous.Reschedules), *w.reschedule)
-			a.Reschedules = a.Reschedules[max(0, len(a.Reschedules)-MaxReschedules):]
+			a.Reschedules = a.Reschedules[max(0, len(a.Reschedules)-maxReschedules):]
 		}
 	}
 	metric := newMetric(s.Job)

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// JoinFD is the file descriptor where a process that is to join another's namespaces
+// joinFD is the file descriptor where a process that is to join another's namespaces
 // has the other's pidfd. Its process namespace it was started in.
-const JoinFD = 5
+const joinFD = 5
 
 // joined are the namespaces that are entered: the mounts, and with them the root.
 const joined = unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
@@ -24,10 +24,10 @@ func join() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return failed("a root of its own", err)
 	}
-	if err := unix.Setns(JoinFD, joined); err != nil {
+	if err := unix.Setns(joinFD, joined); err != nil {
 		return failed("entering the task's namespaces", err)
 	}
-	if err := unix.Close(JoinFD); err != nil {
+	if err := unix.Close(joinFD); err != nil {
 		return fmt.Errorf("closing the task's process: %w", err)
 	}
 	return nil

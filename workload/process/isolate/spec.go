@@ -6,7 +6,7 @@ import "github.com/wasmnode/wasmnode/workload"
 // nothing else is sent.
 type Spec struct {
 	// Join has the process enter the root and the namespaces of another, whose pidfd it
-	// has as [JoinFD], in place of building its own: Root, Mounts, Devices and Owned say
+	// has as joinFD, in place of building its own: Root, Mounts, Devices and Owned say
 	// nothing then.
 	Join bool
 	// Bare has the process stay where it was forked: it only becomes the user's, and has

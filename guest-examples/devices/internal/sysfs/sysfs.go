@@ -24,7 +24,7 @@ func Read(file string) string {
 	if err != nil {
 		return ""
 	}
-	return Clean(string(b))
+	return clean(string(b))
 }
 
 // Int returns the number in a file, in decimal or, after "0x", in hexadecimal.
@@ -43,7 +43,7 @@ func Line(file, name string) string {
 	for line := range strings.Lines(string(b)) {
 		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), name); ok {
 			if value, ok := strings.CutPrefix(strings.TrimSpace(rest), ":"); ok {
-				return Clean(value)
+				return clean(value)
 			}
 		}
 	}
@@ -56,11 +56,11 @@ func Link(file string) string {
 	if err != nil {
 		return ""
 	}
-	return Clean(path.Base(target))
+	return clean(path.Base(target))
 }
 
-// Clean makes one short line of printing characters of a text.
-func Clean(s string) string {
+// clean makes one short line of printing characters of a text.
+func clean(s string) string {
 	var b strings.Builder
 	for _, r := range strings.TrimSpace(s) {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
@@ -76,7 +76,7 @@ func Clean(s string) string {
 
 // Name makes a part of a group's name of a text; otherwise when nothing is left of it.
 func Name(s, otherwise string) string {
-	s = Clean(strings.ReplaceAll(s, "/", "-"))
+	s = clean(strings.ReplaceAll(s, "/", "-"))
 	if s == "" {
 		return otherwise
 	}
