@@ -73,3 +73,6 @@ func (h *handler) serves(method, path string) bool {
 	h.serveAnybody(answer, httptest.NewRequest(method, strings.NewReplacer("{", "", "}", "").Replace(path), nil))
 	return answer.Code != http.StatusMethodNotAllowed && !strings.HasPrefix(answer.Body.String(), "no such endpoint")
 }
+
+// MaxHandshakes is how many websockets may wait for their clients' tokens.
+const MaxHandshakes = maxHandshakes
