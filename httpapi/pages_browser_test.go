@@ -130,7 +130,7 @@ func TestThePageInABrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts a browser")
 	}
-	w := newWorld(t, "mock")
+	w := newWorld(t, "mock", "raw_exec")
 	alloc := w.run(t, hostileJob(hostile), "running")
 	ticking := w.run(t, mock("ticking", map[string]any{"stdout_string": "tick\n", "stdout_repeat": 100000, "stdout_repeat_duration": "50ms"}), "running")
 	b := newBrowser(t)
@@ -174,6 +174,10 @@ func TestThePageInABrowser(t *testing.T) {
 		b.await(`document.getElementById("log").textContent.length > window.before + 20`)
 		b.is(`/^(tick\n)+(t(i(ck?)?)?)?$/.test(document.getElementById("log").textContent)`)
 		require.Empty(t, b.complaints())
+	})
+	t.Run("a terminal", func(t *testing.T) {
+		b.t = t
+		b.terminal(w, w.run(t, shell("shell"), "running").ID)
 	})
 	t.Run("without a mouse", func(t *testing.T) {
 		b.t = t
@@ -251,6 +255,33 @@ func (b *browser) accessible() (names map[string][]string) {
 	return names
 }
 
+// terminal runs a shell in a task, and types.
+func (b *browser) terminal(w *world, alloc string) {
+	b.t.Helper()
+	shown := func(text string) string { return `document.querySelector("#terminal .xterm-rows").textContent.includes("` + text + `")` }
+	told := func(text string) string { return `document.getElementById("told").textContent === "` + text + `"` }
+	b.do(chromedp.Navigate(w.URL + "/ui/allocations/" + alloc + "/exec/task"))
+	b.await(`!document.getElementById("execute").hidden && document.querySelector("#terminal .xterm-rows")`)
+	b.do(chromedp.SendKeys("#command", kb.Enter))
+	b.await(told("Connected") + ` && document.activeElement.closest("#terminal")`)
+	b.do(chromedp.KeyEvent("echo $((6 * 7))-$(stty size | wc -w); printf '\\e[38;2;1;200;3mcolor\\e[0m\\n'" + kb.Enter))
+	b.await(shown("42-2") + ` && [...document.querySelectorAll("#terminal .xterm-rows span")].some((s) => s.textContent === "color" && s.style.color)`)
+	b.is(`document.querySelector("#terminal .xterm-accessibility")`)
+	b.do(chromedp.KeyEvent(kb.F6))
+	b.is(`document.activeElement.id === "end"`)
+	b.do(chromedp.Focus("#terminal textarea"), chromedp.KeyEvent("exit 3"+kb.Enter))
+	b.await(told("The command has ended with the code 3") + ` && document.activeElement.id === "command"`)
+	for _, c := range []struct{ command, told string }{
+		{"no-such-command", "command no-such-command is not on the task's PATH"}, {"[1]", "This is no command: it is no list of texts"},
+	} {
+		b.do(chromedp.SetValue("#command", c.command), chromedp.SendKeys("#command", kb.Enter))
+		b.await(`document.getElementById("told").textContent.startsWith("` + c.told + `")`)
+	}
+	b.do(chromedp.SetValue("#command", `["sh", "-c", "echo one  two"]`), chromedp.SendKeys("#command", kb.Enter))
+	b.await(told("The command has ended with the code 0") + " && " + shown("one two"))
+	require.Empty(b.t, b.complaints())
+}
+
 // signIn goes to a node that wants a token.
 func (b *browser) signIn() {
 	d := divide(b.t)
@@ -299,9 +330,22 @@ func (b *browser) pictures(w *world) {
 		b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: p.scheme}}),
 			chromedp.Navigate(w.URL+p.path))
 		b.await(`document.getElementById("live").textContent === "Live" && document.querySelector("main").textContent.includes("` + p.shown + `")`)
-		var png []byte
-		b.do(chromedp.CaptureScreenshot(&png))
-		require.Less(b.t, len(png), 75_000, "both together have at most 150 kB")
-		require.NoError(b.t, os.WriteFile(filepath.Join("..", "docs", p.name+".png"), png, 0o600))
+		b.picture(p.name)
 	}
+	b.do(chromedp.Navigate(w.URL + "/ui/allocations/" + w.Await(b.t, "shell", "running")[0].ID + "/exec/task"))
+	b.await(`!document.getElementById("execute").hidden`)
+	b.do(chromedp.SetValue("#command", `["sh", "-c", "ls --color=always --format=commas /usr; exec sh"]`), chromedp.SendKeys("#command", kb.Enter))
+	b.await(`document.querySelector("#terminal .xterm-rows").textContent.includes("$ ") || document.querySelector("#terminal .xterm-rows").textContent.includes("# ")`)
+	b.do(chromedp.KeyEvent("stty size"+kb.Enter), chromedp.Evaluate(`scrollTo(0, 0)`, nil))
+	b.await(`/size *[0-9]+ [0-9]+/.test(document.querySelector("#terminal .xterm-rows").textContent)`)
+	b.picture("page-terminal")
+}
+
+// picture keeps what is shown.
+func (b *browser) picture(name string) {
+	b.t.Helper()
+	var png []byte
+	b.do(chromedp.CaptureScreenshot(&png))
+	require.Less(b.t, len(png), 75_000, "pictures are small")
+	require.NoError(b.t, os.WriteFile(filepath.Join("..", "docs", name+".png"), png, 0o600))
 }

@@ -106,6 +106,8 @@ func (s *site) page(a *asker) (*view, error) {
 		return s.allocation(a, id)
 	case section == "allocations" && kind == "logs" && name != "":
 		return s.logs(a, id, name)
+	case section == "allocations" && kind == "exec" && name != "":
+		return s.terminal(a, id, name)
 	case section == "allocations" && kind == "fs":
 		return s.files(a, id, name)
 	case section == "plugins" && rest == "":
