@@ -258,7 +258,9 @@ func (b *browser) accessible() (names map[string][]string) {
 // terminal runs a shell in a task, and types.
 func (b *browser) terminal(w *world, alloc string) {
 	b.t.Helper()
-	shown := func(text string) string { return `document.querySelector("#terminal .xterm-rows").textContent.includes("` + text + `")` }
+	shown := func(text string) string {
+		return `document.querySelector("#terminal .xterm-rows").textContent.includes("` + text + `")`
+	}
 	told := func(text string) string { return `document.getElementById("told").textContent === "` + text + `"` }
 	b.do(chromedp.Navigate(w.URL + "/ui/allocations/" + alloc + "/exec/task"))
 	b.await(`!document.getElementById("execute").hidden && document.querySelector("#terminal .xterm-rows")`)
@@ -301,6 +303,7 @@ func (b *browser) signIn() {
 	b.await(`JSON.parse(document.querySelector("main pre").textContent).ID === "mine"`)
 	b.do(chromedp.Click("main p a"))
 	b.await(`document.querySelector("h1").textContent === "mine" && !document.querySelector("main pre")`)
+	b.managesTerminal(d)
 	b.do(chromedp.Click("#sign-out"))
 	b.await(`document.getElementById("sign-in") && document.getElementById("sign-out").hidden && sessionStorage.length === 0`)
 	b.do(chromedp.Navigate(d.URL+"/ui/jobs"), chromedp.SendKeys("#token", d.team+kb.Enter))
@@ -308,6 +311,21 @@ func (b *browser) signIn() {
 	for _, complaint := range b.complaints() {
 		require.Contains(b.t, complaint, "403", "what it was refused")
 	}
+}
+
+// managesTerminal is refused a terminal as who reads, and given one as a manager.
+func (b *browser) managesTerminal(d *divided) {
+	b.t.Helper()
+	alloc := d.of["mine"].alloc
+	d.runs(b.t, alloc)
+	before := d.node.executed.Load()
+	b.do(chromedp.Navigate(d.URL + "/ui/allocations/" + alloc + "/exec/task"))
+	b.await(`document.querySelector("main").textContent.includes("A terminal is for management tokens") && !document.getElementById("terminal")`)
+	b.do(chromedp.SendKeys("#token", d.manager+kb.Enter))
+	b.await(`!document.getElementById("execute").hidden`)
+	b.do(chromedp.SetValue("#command", "true"), chromedp.SendKeys("#command", kb.Enter))
+	b.await(`document.getElementById("told").textContent === "The command has ended with the code 0"`)
+	require.Equal(b.t, before+1, d.node.executed.Load())
 }
 
 // pictures makes those of docs/page.md, of a node with ordinary jobs.

@@ -65,7 +65,9 @@ func logsPath(id, task, kind string) string {
 	return allocationPath(id) + "/logs/" + url.PathEscape(task) + "?" + values("type", kind).Encode()
 }
 
-func terminalPath(id, task string) string { return allocationPath(id) + "/exec/" + url.PathEscape(task) }
+func terminalPath(id, task string) string {
+	return allocationPath(id) + "/exec/" + url.PathEscape(task)
+}
 
 func filesPath(id, path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")

@@ -2,7 +2,7 @@
 // websocket of the API carries both. page.js loads this where a page has a terminal.
 
 import {Terminal} from "./xterm/xterm.mjs";
-import {FitAddon} from "./xterm/addon-fit.mjs";
+import {FitAddon} from "./xterm-fit/addon-fit.mjs";
 
 const mostWaiting = 4 << 20; // bytes of output that wait to be shown; what is above is left out
 const lines = 5000; // that are kept above the screen
