@@ -27,12 +27,12 @@ const Prefix = "/ui/"
 type site struct {
 	Config
 	templates pages
-	seen      history
+	seen      *history
 }
 
 // Handler returns the pages below [Prefix]. It is safe for concurrent use.
 func Handler(cfg Config) http.Handler {
-	return &site{Config: cfg, templates: parsePages(), seen: history{tasks: map[string][]figure{}}}
+	return &site{Config: cfg, templates: parsePages(), seen: newHistory()}
 }
 
 // view is a page before it is rendered.
