@@ -134,7 +134,7 @@ func TestThePageInABrowser(t *testing.T) {
 	alloc := w.run(t, hostileJob(hostile), "running")
 	ticking := w.run(t, mock("ticking", map[string]any{"stdout_string": "tick\n", "stdout_repeat": 100000, "stdout_repeat_duration": "50ms"}), "running")
 	b := newBrowser(t)
-	pages := []string{"/ui/", "/ui/jobs", "/ui/jobs/ticking@default", "/ui/allocations/" + alloc.ID, "/ui/plugins", "/ui/devices", "/ui/clients/" + alloc.NodeID}
+	pages := []string{"/ui/", "/ui/jobs", "/ui/jobs/ticking@default", "/ui/deployments", "/ui/evaluations", "/ui/allocations/" + alloc.ID, "/ui/plugins", "/ui/devices", "/ui/clients/" + alloc.NodeID}
 
 	t.Run("every page is live, and fits a telephone", func(t *testing.T) {
 		b.t = t

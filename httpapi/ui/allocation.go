@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 )
@@ -69,7 +68,7 @@ func (s *site) allocation(a *asker, id string) (*view, error) {
 			t.Used = nil
 		}
 		if t.Used != nil {
-			before := s.seen.add("task "+id+"/"+name, figure{time.Now().UnixNano(), float64(t.Ticks()), float64(t.MemoryMB())})
+			before := s.add(a, "task "+id+"/"+name, float64(t.Ticks()), float64(t.MemoryMB()))
 			t.CPU, t.Memory = sparkOf(before, "MHz", first), sparkOf(before, "MiB", second)
 		}
 		if t.Allowed != nil && t.Allowed.MemoryMB != nil {

@@ -21,7 +21,7 @@ type pages map[string]*template.Template
 func parsePages() pages {
 	all := pages{}
 	layout := template.Must(template.New("layout").Funcs(functions).ParseFS(templateFiles, "templates/layout.html"))
-	for _, name := range []string{"overview", "jobs", "job", "allocation", "logs", "files", "plugins", "devices", "node", "terminal", "refused"} {
+	for _, name := range []string{"overview", "jobs", "job", "deployments", "evaluations", "allocation", "logs", "files", "plugins", "devices", "node", "terminal", "refused"} {
 		all[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
 	}
 	return all

@@ -3,6 +3,7 @@ package ui
 import (
 	"bytes"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -64,6 +65,9 @@ const poll = 3000
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	guard(w.Header())
 	a := &asker{api: s.API, request: r}
+	if wantsData(r) {
+		a.data = &data{Answers: map[string]json.RawMessage{}, Figures: map[string][]dataFigure{}}
+	}
 	defer func() {
 		switch p := recover(); p {
 		case nil:
@@ -85,6 +89,10 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v, err := s.page(a) //nolint:contextcheck // the context is that of the request, which the asker has
 	if err != nil {
 		v = refused(a, err)
+	}
+	if a.data != nil {
+		a.sendData(w, v)
+		return
 	}
 	s.render(w, r, v)
 }
@@ -110,6 +118,10 @@ func (s *site) page(a *asker) (*view, error) {
 		return s.terminal(a, id, name)
 	case section == "allocations" && kind == "fs":
 		return s.files(a, id, name)
+	case section == "deployments" && rest == "":
+		return s.deployments(a)
+	case section == "evaluations" && rest == "":
+		return s.evaluations(a)
 	case section == "plugins" && rest == "":
 		return s.plugins(a)
 	case section == "devices" && rest == "":

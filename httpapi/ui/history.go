@@ -75,7 +75,7 @@ func (h *history) add(thing string, f figure) []figure {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.things[name]
-	if r == nil || f.at-r.last().at >= int64(gap) {
+	if r == nil || f.at-r.last().at >= int64(gap) || f.at < r.last().at-int64(apart) { // long ago, or the clock was set back
 		r = &ring{}
 		h.things[name] = r
 	}

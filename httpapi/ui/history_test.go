@@ -49,6 +49,8 @@ func TestWhatWasSeenLongAgoIsForgotten(t *testing.T) {
 	h.add("a", at(10, 1, 1))
 	require.Len(t, h.add("a", at(10+gap.Seconds()-0.5, 2, 2)), 2)
 	require.Len(t, h.add("a", at(10+2*gap.Seconds(), 3, 3)), 1)
+	require.Len(t, h.add("a", at(12+2*gap.Seconds(), 4, 4)), 2)
+	require.Len(t, h.add("a", at(5, 5, 5)), 1, "the clock was set back")
 }
 
 func TestManyLookAtOnce(t *testing.T) {
