@@ -80,6 +80,7 @@ type handler struct {
 	parsing chan struct{}
 	// shaking is taken by the websockets that have still to show a token.
 	shaking  chan struct{}
+	patience time.Duration // of these for their clients
 	journals *clientapi.Journals
 	policy   *access.Policy
 	started  time.Time
@@ -112,7 +113,7 @@ func newHandler(cfg Config) *handler {
 	if cfg.Bounds == nil {
 		cfg.Bounds = access.NewBounds(access.DefaultLimits())
 	}
-	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), shaking: make(chan struct{}, maxHandshakes), policy: policy(cfg), started: time.Now()}
+	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), shaking: make(chan struct{}, maxHandshakes), patience: handshakeTime, policy: policy(cfg), started: time.Now()}
 	h.journals = clientapi.NewJournals(cfg.Journal)
 	server := prometheus.NewRegistry()
 	server.MustRegister(serverMetrics{h})

@@ -17,14 +17,15 @@ const (
 	// maxHandshakes is how many websockets may be open at once whose client has still to say
 	// who it is: nobody without a token keeps others from theirs.
 	maxHandshakes = 16
-	// handshakeTime is how long a client has to say it.
-	handshakeTime = 5 * time.Second
 	// maxHandshake is how long what it says may be, in bytes.
 	maxHandshake = 16 << 10
 	// closeStatus is what a status of HTTP is added to where a websocket ends with it, as in
 	// Nomad.
 	closeStatus = 4000
 )
+
+// handshakeTime is how long a client has to say who it is; tests have another one.
+var handshakeTime = 5 * time.Second
 
 // handshake is a websocket's first message where the token comes with that, as Nomad's page
 // sends it: browsers send no header of a page's choice with a websocket.
@@ -65,7 +66,7 @@ func (h *handler) mayShakeHands() (done func(), err error) {
 // shakeHands reads a websocket's first message, and returns the request with what its caller may.
 func (h *handler) shakeHands(conn *websocket.Conn, r *http.Request) (*http.Request, error) {
 	conn.SetReadLimit(maxHandshake)
-	if err := conn.SetReadDeadline(time.Now().Add(handshakeTime)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(h.patience)); err != nil {
 		return nil, err
 	}
 	var first handshake

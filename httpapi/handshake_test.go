@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 	nomad "github.com/hashicorp/nomad/api"
@@ -116,6 +117,7 @@ func TestWhoHasNoTokenYetGetsNothingElse(t *testing.T) {
 }
 
 func TestFewWebsocketsWaitForATokenAtOnce(t *testing.T) {
+	httpapi.SetHandshakeTime(t, time.Hour)
 	g := serveGuarded(t, func(c *httpapi.Config) { c.ACL = true })
 	path := execPath(g.alloc, "task", "task", "command", `["true"]`, "ws_handshake", "true")
 	var waiting []*websocket.Conn
@@ -131,4 +133,14 @@ func TestFewWebsocketsWaitForATokenAtOnce(t *testing.T) {
 	conn, status := g.shake(t, path, hello(""))
 	require.Equal(t, http.StatusSwitchingProtocols, status, "the place of one that has spoken")
 	require.Equal(t, 4403, ended(t, conn).Code)
+}
+
+func TestAWebsocketThatShowsNoTokenIsEnded(t *testing.T) {
+	httpapi.SetHandshakeTime(t, time.Millisecond)
+	g := serveGuarded(t, func(c *httpapi.Config) { c.ACL = true })
+	conn, status := g.shake(t, execPath(g.alloc, "task", "task", "command", `["true"]`, "ws_handshake", "true"), "")
+	require.Equal(t, http.StatusSwitchingProtocols, status)
+	end := ended(t, conn)
+	require.Equal(t, 4400, end.Code)
+	require.Contains(t, end.Text, "timeout")
 }

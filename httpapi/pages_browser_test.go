@@ -8,6 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -203,6 +206,10 @@ func TestThePageInABrowser(t *testing.T) {
 		for _, role := range []string{"link", "heading", "meter", "button"} {
 			require.NotContains(t, names[role], "", "a %s without a name", role)
 		}
+		outline := b.outline()
+		for _, line := range []string{"RootWebArea \"Overview", "\n    navigation \"Pages\"\n", "\n  main\n    heading \"Overview\"\n", "\n    region \"Health\"\n      heading \"Health\"\n"} {
+			require.Contains(t, outline, line)
+		}
 	})
 	t.Run("without a script", func(t *testing.T) {
 		b.t = t
@@ -225,34 +232,70 @@ func TestThePageInABrowser(t *testing.T) {
 	}
 }
 
-// accessible are the names of what a screen reader is told of, by their roles.
-func (b *browser) accessible() (names map[string][]string) {
+// accessibleNode is what a screen reader is told of: the library refuses what newer browsers tell.
+type accessibleNode struct {
+	ID       string          `json:"nodeId"`
+	Children []string        `json:"childIds"`
+	Ignored  bool            `json:"ignored"`
+	Role     accessibleValue `json:"role"`
+	Name     accessibleValue `json:"name"`
+}
+
+type accessibleValue struct {
+	Value string `json:"value"`
+}
+
+// accessibility is all that a screen reader is told of, the page itself first.
+func (b *browser) accessibility() []accessibleNode {
 	b.t.Helper()
-	type value struct {
-		Value any `json:"value"`
-	}
-	var tree struct { // the library refuses what newer browsers tell
-		Nodes []struct {
-			Ignored bool   `json:"ignored"`
-			Role    *value `json:"role"`
-			Name    *value `json:"name"`
-		} `json:"nodes"`
+	var tree struct {
+		Nodes []accessibleNode `json:"nodes"`
 	}
 	b.do(chromedp.ActionFunc(func(ctx context.Context) error {
 		return cdp.Execute(ctx, accessibility.CommandGetFullAXTree, nil, &tree)
 	}))
+	require.NotEmpty(b.t, tree.Nodes)
+	return tree.Nodes
+}
+
+// accessible are the names of what a screen reader is told of, by their roles.
+func (b *browser) accessible() (names map[string][]string) {
+	b.t.Helper()
 	names = map[string][]string{}
-	for _, n := range tree.Nodes {
-		if n.Role == nil || n.Ignored {
-			continue
+	for _, n := range b.accessibility() {
+		if !n.Ignored {
+			names[n.Role.Value] = append(names[n.Role.Value], n.Name.Value)
 		}
-		role, name := fmt.Sprint(n.Role.Value), ""
-		if n.Name != nil {
-			name = fmt.Sprint(n.Name.Value)
-		}
-		names[role] = append(names[role], name)
 	}
 	return names
+}
+
+// outline is what a screen reader tells of a page, a line each, those within another one further in.
+func (b *browser) outline() string {
+	b.t.Helper()
+	all := b.accessibility()
+	byID := map[string]accessibleNode{}
+	for _, n := range all {
+		byID[n.ID] = n
+	}
+	var out strings.Builder
+	var tell func(n accessibleNode, depth int)
+	tell = func(n accessibleNode, depth int) {
+		told := !n.Ignored && !slices.Contains([]string{"generic", "InlineTextBox", "StaticText", "none"}, n.Role.Value)
+		if told {
+			line := strings.Repeat("  ", depth) + n.Role.Value
+			if n.Name.Value != "" {
+				line += " " + strconv.Quote(n.Name.Value)
+			}
+			fmt.Fprintln(&out, line)
+			depth++
+		}
+		for _, id := range n.Children {
+			tell(byID[id], depth)
+		}
+	}
+	tell(all[0], 0)
+	return out.String()
 }
 
 // terminal runs a shell in a task, and types.
@@ -349,6 +392,9 @@ func (b *browser) pictures(w *world) {
 			chromedp.Navigate(w.URL+p.path))
 		b.await(`document.getElementById("live").textContent === "Live" && document.querySelector("main").textContent.includes("` + p.shown + `")`)
 		b.picture(p.name)
+		if p.name == "page" {
+			require.NoError(b.t, os.WriteFile(filepath.Join("..", "docs", "page-outline.txt"), []byte(b.outline()), 0o644))
+		}
 	}
 	b.do(chromedp.Navigate(w.URL + "/ui/allocations/" + w.Await(b.t, "shell", "running")[0].ID + "/exec/task"))
 	b.await(`!document.getElementById("execute").hidden`)
@@ -365,5 +411,5 @@ func (b *browser) picture(name string) {
 	var png []byte
 	b.do(chromedp.CaptureScreenshot(&png))
 	require.Less(b.t, len(png), 75_000, "pictures are small")
-	require.NoError(b.t, os.WriteFile(filepath.Join("..", "docs", name+".png"), png, 0o600))
+	require.NoError(b.t, os.WriteFile(filepath.Join("..", "docs", name+".png"), png, 0o644))
 }
