@@ -99,7 +99,7 @@ until bin/wasmnode node status -self 2>/dev/null | grep -E '^wasi +true +true ' 
 
 // runSession runs the commands in one shell. Where a command leaves an agent in
 // the background, the next one waits until that is there; it ends with the shell.
-// It returns what they printed, each below its line.
+// It returns what they printed, each below its line, as if they had been run at home.
 func runSession(t *testing.T, commands []string) string {
 	var script strings.Builder
 	script.WriteString("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n")
@@ -131,7 +131,7 @@ func runSession(t *testing.T, commands []string) string {
 	go func() { exited <- shell.Wait() }()
 	err := <-exited
 	require.NoError(t, err, out.String())
-	return out.String()
+	return strings.ReplaceAll(out.String(), work, "/home/me/wasmnode")
 }
 
 func quote(s string) string {

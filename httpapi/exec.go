@@ -48,7 +48,7 @@ type execute func(*http.Request) (*execution, error)
 // Where the token comes with its first message it is the other way round.
 func (h *handler) executeOver(w http.ResponseWriter, r *http.Request, what execute) error {
 	if callerOf(r).later {
-		return h.executeLater(w, r, what)
+		return h.executeLater(w, r, what) //nolint:contextcheck // the context is that of the request
 	}
 	e, err := what(r)
 	if err != nil {

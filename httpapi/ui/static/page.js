@@ -161,8 +161,12 @@ async function execute() {
   const place = document.getElementById("terminal");
   if (!place || place.dataset.made) return;
   place.dataset.made = "true";
-  const {start} = await import("/ui/static/terminal.js");
-  await start(() => sessionStorage.getItem(tokenKey) ?? "");
+  try {
+    const {start} = await import("/ui/static/terminal.js");
+    await start(() => sessionStorage.getItem(tokenKey) ?? "");
+  } catch {
+    say("The terminal could not be loaded: load the page again");
+  }
 }
 
 // start is for a page that is shown for the first time.
