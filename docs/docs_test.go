@@ -79,7 +79,12 @@ func TestCommandsWork(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		require.NoError(t, err)
 		if commands := console(string(text)); len(commands) > 0 {
-			t.Run(page, func(t *testing.T) { runSession(t, commands) })
+			t.Run(page, func(t *testing.T) {
+				out := runSession(t, commands)
+				if page == "README.md" {
+					checkRecording(t, out)
+				}
+			})
 		}
 	}
 }
@@ -94,7 +99,8 @@ until bin/wasmnode node status -self 2>/dev/null | grep -E '^wasi +true +true ' 
 
 // runSession runs the commands in one shell. Where a command leaves an agent in
 // the background, the next one waits until that is there; it ends with the shell.
-func runSession(t *testing.T, commands []string) {
+// It returns what they printed, each below its line, as if they had been run at home.
+func runSession(t *testing.T, commands []string) string {
 	var script strings.Builder
 	script.WriteString("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n")
 	for _, c := range commands {
@@ -125,6 +131,7 @@ func runSession(t *testing.T, commands []string) {
 	go func() { exited <- shell.Wait() }()
 	err := <-exited
 	require.NoError(t, err, out.String())
+	return strings.ReplaceAll(out.String(), work, "/home/me/wasmnode")
 }
 
 func quote(s string) string {

@@ -216,10 +216,10 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 // itself, whatever it answered.
 func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, input []byte, scope *TaskScope) (output []byte, reusable bool, err error) {
 	c := newCall(p, inst, op, input, scope)
-	before := inst.module.Usage()
+	before, began := inst.module.Usage(), time.Now()
 	defer func() {
 		used := inst.module.Usage()
-		p.counters.called(used.Time-before.Time, used.LongestGap, err)
+		p.counters.called(time.Since(began), used.Time-before.Time, used.LongestGap, err)
 		c.observer.returned(CallUsage{Op: op, Guest: used.Time - before.Time, Fuel: used.Yields - before.Yields, Memory: inst.guest.Memory.Size()})
 	}()
 	defer c.closeLogs()

@@ -44,6 +44,9 @@ type Stats struct {
 	// GuestTime is the time in the guest's own code, without what the host did for
 	// it.
 	GuestTime time.Duration
+	// Took is how many calls took at most how long, what the host did for them and waits
+	// included. A call is counted once, where it fits first.
+	Took []CallsWithin
 	// LongestGap is the longest time for which the guest could not have been
 	// interrupted.
 	LongestGap time.Duration
@@ -54,10 +57,22 @@ type Stats struct {
 	AtRest, AtWork int
 }
 
+// CallsWithin is a number of calls that took at most so long; of the last of them, Within is zero,
+// and they took longer than the others.
+type CallsWithin struct {
+	Within time.Duration
+	Calls  uint64
+}
+
+// callBounds are what the times of calls are told apart by: from a call into a guest that does
+// nothing to one that waits.
+var callBounds = [...]time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second}
+
 // counters are what Stats is made of.
 type counters struct {
-	mu sync.Mutex
-	s  Stats
+	mu   sync.Mutex
+	s    Stats
+	took [len(callBounds) + 1]uint64
 }
 
 // Stats returns what the plugin did so far.
@@ -70,6 +85,7 @@ func (p *Plugin) Stats() Stats {
 	}
 	s.Opened, s.Helpers = maps.Clone(p.counters.s.Opened), maps.Clone(p.counters.s.Helpers)
 	s.NotGranted, s.WouldGrant = slices.Clone(p.counters.s.NotGranted), slices.Clone(p.counters.s.WouldGrant)
+	s.Took = callsWithin(p.counters.took)
 	p.counters.mu.Unlock()
 	s.Streams, s.StreamRead, s.StreamWritten = p.streams.Open(), p.streams.Read(), p.streams.Written()
 	s.AtRest, s.AtWork = p.pool.count()
@@ -88,11 +104,25 @@ func (c *counters) made(copied bool) {
 	}
 }
 
-// called counts a call.
-func (c *counters) called(guestTime, gap time.Duration, err error) {
+// callsWithin names the bounds of counts.
+func callsWithin(counts [len(callBounds) + 1]uint64) []CallsWithin {
+	all := make([]CallsWithin, len(counts))
+	for i, n := range counts {
+		all[i].Calls = n
+		if i < len(callBounds) {
+			all[i].Within = callBounds[i]
+		}
+	}
+	return all
+}
+
+// called counts a call that took so long, of which the time in the guest.
+func (c *counters) called(took, guestTime, gap time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.s.Calls++
+	within, _ := slices.BinarySearch(callBounds[:], took)
+	c.took[within]++
 	c.s.GuestTime += guestTime
 	c.s.LongestGap = max(c.s.LongestGap, gap)
 	var fault *FaultError

@@ -31,35 +31,40 @@ func jobActions(job *nomad.Job) []jobAction {
 // runAction runs an action of a task as its allocation's version of the job has it, over a
 // websocket as [handler.execTask] does.
 func (h *handler) runAction(w http.ResponseWriter, r *http.Request) error {
+	return h.executeOver(w, r, h.action)
+}
+
+// action is the command of a request for an action.
+func (h *handler) action(r *http.Request) (*execution, error) {
 	id, _ := jobPath(r)
 	v := r.URL.Query()
 	alloc := h.ControlPlane.Allocation(v.Get("allocID"))
 	if alloc == nil || alloc.JobID != id || alloc.Namespace != namespaceOf(r) {
-		return notFound("Unknown allocation %q", v.Get("allocID"))
+		return nil, notFound("Unknown allocation %q", v.Get("allocID"))
 	}
 	if group := v.Get("group"); group != "" && group != alloc.TaskGroup {
-		return notFound("task group %q is not the allocation's, which is %q", group, alloc.TaskGroup)
+		return nil, notFound("task group %q is not the allocation's, which is %q", group, alloc.TaskGroup)
 	}
 	task := alloc.Task(v.Get("task"))
 	if task == nil {
-		return badRequest("unknown task name %q", v.Get("task"))
+		return nil, badRequest("unknown task name %q", v.Get("task"))
 	}
 	i := slices.IndexFunc(task.Actions, func(a *nomad.Action) bool { return a.Name == v.Get("action") })
 	if i < 0 {
-		return notFound("action %q not found in task %q", v.Get("action"), task.Name)
+		return nil, notFound("action %q not found in task %q", v.Get("action"), task.Name)
 	}
 	if err := callerOf(r).mayExec(alloc, task.Name); err != nil {
-		return err
+		return nil, err
 	}
 	spec := &workload.ExecSpec{Command: task.Actions[i].Command, Args: task.Actions[i].Args}
 	if s := v.Get("tty"); s != "" {
 		var err error
 		if spec.TTY, err = strconv.ParseBool(s); err != nil {
-			return badRequest("tty value is not a boolean: %q", s)
+			return nil, badRequest("tty value is not a boolean: %q", s)
 		}
 	}
 	if err := h.Node.CanExec(alloc.ID, task.Name); err != nil {
-		return err
+		return nil, err
 	}
-	return h.execOver(w, r, alloc.ID, task.Name, spec)
+	return &execution{alloc.ID, task.Name, spec}, nil
 }

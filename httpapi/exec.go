@@ -17,40 +17,73 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// execTask runs a command in a task. What can be refused is refused with an ordinary
-// answer; then the connection becomes a websocket, as Nomad's tools expect it.
+// execTask runs a command in a task.
 func (h *handler) execTask(w http.ResponseWriter, r *http.Request) error {
-	spec, task, err := h.parseExec(r)
+	return h.executeOver(w, r, func(r *http.Request) (*execution, error) {
+		spec, task, err := h.parseExec(r)
+		if err != nil {
+			return nil, err
+		}
+		if err := callerOf(r).mayExec(h.ControlPlane.Allocation(r.PathValue("id")), task); err != nil {
+			return nil, err
+		}
+		if err := h.Node.CanExec(r.PathValue("id"), task); err != nil {
+			return nil, h.unknownAllocation(r, err)
+		}
+		return &execution{r.PathValue("id"), task, spec}, nil
+	})
+}
+
+// execution is a command that its caller may run in a task.
+type execution struct {
+	allocID, task string
+	spec          *workload.ExecSpec
+}
+
+// execute is what a request has executed, or why it is refused.
+type execute func(*http.Request) (*execution, error)
+
+// executeOver runs a command between the messages of a websocket. What can be refused is refused
+// with an ordinary answer; then the connection becomes a websocket, as Nomad's tools expect it.
+// Where the token comes with its first message it is the other way round.
+func (h *handler) executeOver(w http.ResponseWriter, r *http.Request, what execute) error {
+	if callerOf(r).later {
+		return h.executeLater(w, r, what) //nolint:contextcheck // the context is that of the request
+	}
+	e, err := what(r)
 	if err != nil {
 		return err
 	}
-	if err := callerOf(r).mayExec(h.ControlPlane.Allocation(r.PathValue("id")), task); err != nil {
+	conn, err := upgrade(w, r)
+	if err != nil {
 		return err
 	}
-	if err := h.Node.CanExec(r.PathValue("id"), task); err != nil {
-		return h.unknownAllocation(r, err)
-	}
-	return h.execOver(w, r, r.PathValue("id"), task, spec)
+	h.run(r.Context(), conn, e)
+	return nil
 }
 
-// execOver runs a command in a task between the messages of a websocket.
-func (h *handler) execOver(w http.ResponseWriter, r *http.Request, allocID, task string, spec *workload.ExecSpec) error {
+// upgrade has a request's connection become a websocket.
+func upgrade(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	var refused error
 	upgrader := websocket.Upgrader{Error: func(_ http.ResponseWriter, _ *http.Request, status int, err error) {
 		refused = &statusError{status, err.Error()}
 	}}
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		return refused
+		return nil, refused
 	}
+	return conn, nil
+}
+
+// run runs a command until nothing of it is left, and closes its connection.
+func (h *handler) run(ctx context.Context, conn *websocket.Conn, e *execution) {
 	conn.SetReadLimit(clientapi.MaxExecMessage)
-	h.Logger.Info("a command runs in a task", "alloc_id", allocID, "task", task, "command", spec.Command)
+	h.Logger.Info("a command runs in a task", "alloc_id", e.allocID, "task", e.task, "command", e.spec.Command)
 	session := &execSocket{conn: conn}
-	_ = clientapi.Exec(r.Context(), session, spec, func(ctx context.Context) (*structs.ExitResult, error) { // errors: the client was told
-		return h.Node.Exec(ctx, allocID, task, spec)
+	_ = clientapi.Exec(ctx, session, e.spec, func(ctx context.Context) (*structs.ExitResult, error) { // errors: the client was told
+		return h.Node.Exec(ctx, e.allocID, e.task, e.spec)
 	})
 	_ = conn.Close()
-	return nil
 }
 
 // parseExec reads what to run where. The task can be left out when there is only one.

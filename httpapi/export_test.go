@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"testing"
+	"time"
 
 	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/internal/acl"
@@ -72,4 +74,15 @@ func (h *handler) serves(method, path string) bool {
 	answer := httptest.NewRecorder()
 	h.serveAnybody(answer, httptest.NewRequest(method, strings.NewReplacer("{", "", "}", "").Replace(path), nil))
 	return answer.Code != http.StatusMethodNotAllowed && !strings.HasPrefix(answer.Body.String(), "no such endpoint")
+}
+
+// MaxHandshakes is how many websockets may wait for their clients' tokens.
+const MaxHandshakes = maxHandshakes
+
+// SetHandshakeTime has the clients of APIs that are made from now on, until the test ends, have
+// another time to show a token.
+func SetHandshakeTime(t *testing.T, d time.Duration) {
+	before := handshakeTime
+	handshakeTime = d
+	t.Cleanup(func() { handshakeTime = before })
 }

@@ -136,7 +136,18 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // callerNow finds out who sent a request that the policy allows, and with which rights.
 func (h *handler) callerNow(r *http.Request) (*caller, error) {
-	route := h.routeFor(r)
+	_, pattern := h.mux.Handler(r)
+	if !handshakes(r, pattern) {
+		return h.callerFor(r, h.routeFor(r))
+	}
+	if _, err := h.policy.Check(r, ofHandshake); err != nil {
+		return nil, err
+	}
+	return &caller{later: true}, nil
+}
+
+// callerFor is callerNow of a request that shows all that it has to show.
+func (h *handler) callerFor(r *http.Request, route access.Route) (*caller, error) {
 	by, err := h.policy.Check(r, route)
 	if err != nil {
 		return nil, err

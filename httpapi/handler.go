@@ -77,7 +77,10 @@ type handler struct {
 	// routes are the patterns of what is served, each with its method.
 	routes []string
 	// parsing is taken by the job files that are read.
-	parsing  chan struct{}
+	parsing chan struct{}
+	// shaking is taken by the websockets that have still to show a token.
+	shaking  chan struct{}
+	patience time.Duration // of these for their clients
 	journals *clientapi.Journals
 	policy   *access.Policy
 	started  time.Time
@@ -110,7 +113,7 @@ func newHandler(cfg Config) *handler {
 	if cfg.Bounds == nil {
 		cfg.Bounds = access.NewBounds(access.DefaultLimits())
 	}
-	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), policy: policy(cfg), started: time.Now()}
+	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), shaking: make(chan struct{}, maxHandshakes), patience: handshakeTime, policy: policy(cfg), started: time.Now()}
 	h.journals = clientapi.NewJournals(cfg.Journal)
 	server := prometheus.NewRegistry()
 	server.MustRegister(serverMetrics{h})

@@ -282,6 +282,9 @@ type caller struct {
 	// task is the one whose identity came with the request; nil: it is somebody else.
 	task *structs.Workload
 	part bool // a task is served its own part, whatever rules say
+	// later marks who has still to show a token, and may do nothing before that but become a
+	// websocket.
+	later bool
 }
 
 type callerKey struct{}
@@ -303,8 +306,11 @@ func (h *handler) allow(method, pattern string, r *http.Request) error {
 	c := callerOf(r)
 	n := needOf(method, pattern, r)
 	c.need = n
-	if c.enough || c.part {
+	switch {
+	case c.enough, c.part:
 		return nil
+	case c.later:
+		return deniedUnless(n == needs["GET /v1/client/allocation/{id}/exec"] || n == needs["GET /v1/job/{rest...}/action"])
 	}
 	switch {
 	case n == nil:

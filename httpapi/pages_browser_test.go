@@ -8,6 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -130,11 +133,11 @@ func TestThePageInABrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts a browser")
 	}
-	w := newWorld(t, "mock")
+	w := newWorld(t, "mock", "raw_exec")
 	alloc := w.run(t, hostileJob(hostile), "running")
 	ticking := w.run(t, mock("ticking", map[string]any{"stdout_string": "tick\n", "stdout_repeat": 100000, "stdout_repeat_duration": "50ms"}), "running")
 	b := newBrowser(t)
-	pages := []string{"/ui/", "/ui/jobs", "/ui/jobs/ticking@default", "/ui/allocations/" + alloc.ID, "/ui/plugins", "/ui/devices", "/ui/clients/" + alloc.NodeID}
+	pages := []string{"/ui/", "/ui/jobs", "/ui/jobs/ticking@default", "/ui/deployments", "/ui/evaluations", "/ui/allocations/" + alloc.ID, "/ui/plugins", "/ui/devices", "/ui/clients/" + alloc.NodeID}
 
 	t.Run("every page is live, and fits a telephone", func(t *testing.T) {
 		b.t = t
@@ -175,6 +178,10 @@ func TestThePageInABrowser(t *testing.T) {
 		b.is(`/^(tick\n)+(t(i(ck?)?)?)?$/.test(document.getElementById("log").textContent)`)
 		require.Empty(t, b.complaints())
 	})
+	t.Run("a terminal", func(t *testing.T) {
+		b.t = t
+		b.terminal(w, w.run(t, shell("shell"), "running").ID)
+	})
 	t.Run("without a mouse", func(t *testing.T) {
 		b.t = t
 		b.do(chromedp.Navigate(w.URL+"/ui/jobs"), chromedp.KeyEvent(kb.Tab))
@@ -199,6 +206,10 @@ func TestThePageInABrowser(t *testing.T) {
 		for _, role := range []string{"link", "heading", "meter", "button"} {
 			require.NotContains(t, names[role], "", "a %s without a name", role)
 		}
+		outline := b.outline()
+		for _, line := range []string{"RootWebArea \"Overview", "\n    navigation \"Pages\"\n", "\n  main\n    heading \"Overview\"\n", "\n    region \"Health\"\n      heading \"Health\"\n"} {
+			require.Contains(t, outline, line)
+		}
 	})
 	t.Run("without a script", func(t *testing.T) {
 		b.t = t
@@ -221,34 +232,99 @@ func TestThePageInABrowser(t *testing.T) {
 	}
 }
 
-// accessible are the names of what a screen reader is told of, by their roles.
-func (b *browser) accessible() (names map[string][]string) {
+// accessibleNode is what a screen reader is told of: the library refuses what newer browsers tell.
+type accessibleNode struct {
+	ID       string          `json:"nodeId"`
+	Children []string        `json:"childIds"`
+	Ignored  bool            `json:"ignored"`
+	Role     accessibleValue `json:"role"`
+	Name     accessibleValue `json:"name"`
+}
+
+type accessibleValue struct {
+	Value string `json:"value"`
+}
+
+// accessibility is all that a screen reader is told of, the page itself first.
+func (b *browser) accessibility() []accessibleNode {
 	b.t.Helper()
-	type value struct {
-		Value any `json:"value"`
-	}
-	var tree struct { // the library refuses what newer browsers tell
-		Nodes []struct {
-			Ignored bool   `json:"ignored"`
-			Role    *value `json:"role"`
-			Name    *value `json:"name"`
-		} `json:"nodes"`
+	var tree struct {
+		Nodes []accessibleNode `json:"nodes"`
 	}
 	b.do(chromedp.ActionFunc(func(ctx context.Context) error {
 		return cdp.Execute(ctx, accessibility.CommandGetFullAXTree, nil, &tree)
 	}))
+	require.NotEmpty(b.t, tree.Nodes)
+	return tree.Nodes
+}
+
+// accessible are the names of what a screen reader is told of, by their roles.
+func (b *browser) accessible() (names map[string][]string) {
+	b.t.Helper()
 	names = map[string][]string{}
-	for _, n := range tree.Nodes {
-		if n.Role == nil || n.Ignored {
-			continue
+	for _, n := range b.accessibility() {
+		if !n.Ignored {
+			names[n.Role.Value] = append(names[n.Role.Value], n.Name.Value)
 		}
-		role, name := fmt.Sprint(n.Role.Value), ""
-		if n.Name != nil {
-			name = fmt.Sprint(n.Name.Value)
-		}
-		names[role] = append(names[role], name)
 	}
 	return names
+}
+
+// outline is what a screen reader tells of a page, a line each, those within another one further in.
+func (b *browser) outline() string {
+	b.t.Helper()
+	all := b.accessibility()
+	byID := map[string]accessibleNode{}
+	for _, n := range all {
+		byID[n.ID] = n
+	}
+	var out strings.Builder
+	var tell func(n accessibleNode, depth int)
+	tell = func(n accessibleNode, depth int) {
+		told := !n.Ignored && !slices.Contains([]string{"generic", "InlineTextBox", "StaticText", "none"}, n.Role.Value)
+		if told {
+			line := strings.Repeat("  ", depth) + n.Role.Value
+			if n.Name.Value != "" {
+				line += " " + strconv.Quote(n.Name.Value)
+			}
+			fmt.Fprintln(&out, line)
+			depth++
+		}
+		for _, id := range n.Children {
+			tell(byID[id], depth)
+		}
+	}
+	tell(all[0], 0)
+	return out.String()
+}
+
+// terminal runs a shell in a task, and types.
+func (b *browser) terminal(w *world, alloc string) {
+	b.t.Helper()
+	shown := func(text string) string {
+		return `document.querySelector("#terminal .xterm-rows").textContent.includes("` + text + `")`
+	}
+	told := func(text string) string { return `document.getElementById("told").textContent === "` + text + `"` }
+	b.do(chromedp.Navigate(w.URL + "/ui/allocations/" + alloc + "/exec/task"))
+	b.await(`!document.getElementById("execute").hidden && document.querySelector("#terminal .xterm-rows")`)
+	b.do(chromedp.SendKeys("#command", kb.Enter))
+	b.await(told("Connected") + ` && document.activeElement.closest("#terminal")`)
+	b.do(chromedp.KeyEvent("echo $((6 * 7))-$(stty size | wc -w); printf '\\e[38;2;1;200;3mcolor\\e[0m\\n'" + kb.Enter))
+	b.await(shown("42-2") + ` && [...document.querySelectorAll("#terminal .xterm-rows span")].some((s) => s.textContent === "color" && s.style.color)`)
+	b.is(`document.querySelector("#terminal .xterm-accessibility")`)
+	b.do(chromedp.KeyEvent(kb.F6))
+	b.is(`document.activeElement.id === "end"`)
+	b.do(chromedp.Focus("#terminal textarea"), chromedp.KeyEvent("exit 3"+kb.Enter))
+	b.await(told("The command has ended with the code 3") + ` && document.activeElement.id === "command"`)
+	for _, c := range []struct{ command, told string }{
+		{"no-such-command", "command no-such-command is not on the task's PATH"}, {"[1]", "This is no command: it is no list of texts"},
+	} {
+		b.do(chromedp.SetValue("#command", c.command), chromedp.SendKeys("#command", kb.Enter))
+		b.await(`document.getElementById("told").textContent.startsWith("` + c.told + `")`)
+	}
+	b.do(chromedp.SetValue("#command", `["sh", "-c", "echo one  two"]`), chromedp.SendKeys("#command", kb.Enter))
+	b.await(told("The command has ended with the code 0") + " && " + shown("one two"))
+	require.Empty(b.t, b.complaints())
 }
 
 // signIn goes to a node that wants a token.
@@ -270,6 +346,7 @@ func (b *browser) signIn() {
 	b.await(`JSON.parse(document.querySelector("main pre").textContent).ID === "mine"`)
 	b.do(chromedp.Click("main p a"))
 	b.await(`document.querySelector("h1").textContent === "mine" && !document.querySelector("main pre")`)
+	b.managesTerminal(d)
 	b.do(chromedp.Click("#sign-out"))
 	b.await(`document.getElementById("sign-in") && document.getElementById("sign-out").hidden && sessionStorage.length === 0`)
 	b.do(chromedp.Navigate(d.URL+"/ui/jobs"), chromedp.SendKeys("#token", d.team+kb.Enter))
@@ -277,6 +354,21 @@ func (b *browser) signIn() {
 	for _, complaint := range b.complaints() {
 		require.Contains(b.t, complaint, "403", "what it was refused")
 	}
+}
+
+// managesTerminal is refused a terminal as who reads, and given one as a manager.
+func (b *browser) managesTerminal(d *divided) {
+	b.t.Helper()
+	alloc := d.of["mine"].alloc
+	d.runs(b.t, alloc)
+	before := d.node.executed.Load()
+	b.do(chromedp.Navigate(d.URL + "/ui/allocations/" + alloc + "/exec/task"))
+	b.await(`document.querySelector("main").textContent.includes("A terminal is for management tokens") && !document.getElementById("terminal")`)
+	b.do(chromedp.SendKeys("#token", d.manager+kb.Enter))
+	b.await(`!document.getElementById("execute").hidden`)
+	b.do(chromedp.SetValue("#command", "true"), chromedp.SendKeys("#command", kb.Enter))
+	b.await(`document.getElementById("told").textContent === "The command has ended with the code 0"`)
+	require.Equal(b.t, before+1, d.node.executed.Load())
 }
 
 // pictures makes those of docs/page.md, of a node with ordinary jobs.
@@ -299,9 +391,25 @@ func (b *browser) pictures(w *world) {
 		b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: p.scheme}}),
 			chromedp.Navigate(w.URL+p.path))
 		b.await(`document.getElementById("live").textContent === "Live" && document.querySelector("main").textContent.includes("` + p.shown + `")`)
-		var png []byte
-		b.do(chromedp.CaptureScreenshot(&png))
-		require.Less(b.t, len(png), 75_000, "both together have at most 150 kB")
-		require.NoError(b.t, os.WriteFile(filepath.Join("..", "docs", p.name+".png"), png, 0o600))
+		b.picture(p.name)
+		if p.name == "page" {
+			require.NoError(b.t, os.WriteFile(filepath.Join("..", "docs", "page-outline.txt"), []byte(b.outline()), 0o644))
+		}
 	}
+	b.do(chromedp.Navigate(w.URL + "/ui/allocations/" + w.Await(b.t, "shell", "running")[0].ID + "/exec/task"))
+	b.await(`!document.getElementById("execute").hidden`)
+	b.do(chromedp.SetValue("#command", `["sh", "-c", "ls --color=always --format=commas /usr; exec sh"]`), chromedp.SendKeys("#command", kb.Enter))
+	b.await(`document.querySelector("#terminal .xterm-rows").textContent.includes("$ ") || document.querySelector("#terminal .xterm-rows").textContent.includes("# ")`)
+	b.do(chromedp.KeyEvent("stty size"+kb.Enter), chromedp.Evaluate(`scrollTo(0, 0)`, nil))
+	b.await(`/size *[0-9]+ [0-9]+/.test(document.querySelector("#terminal .xterm-rows").textContent)`)
+	b.picture("page-terminal")
+}
+
+// picture keeps what is shown.
+func (b *browser) picture(name string) {
+	b.t.Helper()
+	var png []byte
+	b.do(chromedp.CaptureScreenshot(&png))
+	require.Less(b.t, len(png), 75_000, "pictures are small")
+	require.NoError(b.t, os.WriteFile(filepath.Join("..", "docs", name+".png"), png, 0o644))
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 )
@@ -69,9 +68,8 @@ func (s *site) allocation(a *asker, id string) (*view, error) {
 			t.Used = nil
 		}
 		if t.Used != nil {
-			before := s.seen.add(id+"/"+name, figure{time.Now(), t.Ticks(), t.MemoryMB()})
-			t.CPU = sparkOf(before, "MHz", func(f figure) int { return f.ticks })
-			t.Memory = sparkOf(before, "MiB", func(f figure) int { return f.memory })
+			before := s.add(a, "task "+id+"/"+name, float64(t.Ticks()), float64(t.MemoryMB()))
+			t.CPU, t.Memory = sparkOf(before, "MHz", first), sparkOf(before, "MiB", second)
 		}
 		if t.Allowed != nil && t.Allowed.MemoryMB != nil {
 			t.MemoryMax = *t.Allowed.MemoryMB

@@ -35,6 +35,7 @@ type asker struct {
 	api     http.Handler
 	request *http.Request
 	asked   []string // what was, for links
+	data    *data    // nil: the page is for a person
 }
 
 // values makes a query of names and values.
@@ -128,6 +129,9 @@ func (a *asker) send(path string, q url.Values) (*answer, error) {
 		return nil, &refusal{http.StatusGatewayTimeout, fmt.Sprintf("no answer within %s", patience), path}
 	case out.cut:
 		return nil, &refusal{http.StatusInternalServerError, fmt.Sprintf("the answer has more than %d MiB", maxAnswer>>20), path}
+	}
+	if out.status == http.StatusOK {
+		a.keep(target, out.body.Bytes())
 	}
 	return out, nil
 }

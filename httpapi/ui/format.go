@@ -21,7 +21,7 @@ type pages map[string]*template.Template
 func parsePages() pages {
 	all := pages{}
 	layout := template.Must(template.New("layout").Funcs(functions).ParseFS(templateFiles, "templates/layout.html"))
-	for _, name := range []string{"overview", "jobs", "job", "allocation", "logs", "files", "plugins", "devices", "node", "refused"} {
+	for _, name := range []string{"overview", "jobs", "job", "deployments", "evaluations", "allocation", "logs", "files", "plugins", "devices", "node", "terminal", "refused"} {
 		all[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
 	}
 	return all
@@ -29,7 +29,7 @@ func parsePages() pages {
 
 // functions are what templates call. None makes HTML: all that they return is escaped.
 var functions = template.FuncMap{
-	"jobPath": jobPath, "allocationPath": allocationPath, "filesPath": filesPath, "logsPath": logsPath,
+	"jobPath": jobPath, "allocationPath": allocationPath, "filesPath": filesPath, "logsPath": logsPath, "terminalPath": terminalPath,
 	"clock": clock, "stamp": stamp, "nanos": nanos, "bytes": byteCount, "short": short, "mood": mood, "percent": percent,
 	"deref": func(n *int) int {
 		if n == nil {
@@ -63,6 +63,10 @@ func jobPath(namespace, id string) string {
 func allocationPath(id string) string { return Prefix + "allocations/" + url.PathEscape(id) }
 func logsPath(id, task, kind string) string {
 	return allocationPath(id) + "/logs/" + url.PathEscape(task) + "?" + values("type", kind).Encode()
+}
+
+func terminalPath(id, task string) string {
+	return allocationPath(id) + "/exec/" + url.PathEscape(task)
 }
 
 func filesPath(id, path string) string {

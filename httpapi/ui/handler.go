@@ -3,6 +3,7 @@ package ui
 import (
 	"bytes"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -27,12 +28,12 @@ const Prefix = "/ui/"
 type site struct {
 	Config
 	templates pages
-	seen      history
+	seen      *history
 }
 
 // Handler returns the pages below [Prefix]. It is safe for concurrent use.
 func Handler(cfg Config) http.Handler {
-	return &site{Config: cfg, templates: parsePages(), seen: history{tasks: map[string][]figure{}}}
+	return &site{Config: cfg, templates: parsePages(), seen: newHistory()}
 }
 
 // view is a page before it is rendered.
@@ -64,6 +65,9 @@ const poll = 3000
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	guard(w.Header())
 	a := &asker{api: s.API, request: r}
+	if wantsData(r) {
+		a.data = &data{Answers: map[string]json.RawMessage{}, Figures: map[string][]dataFigure{}}
+	}
 	defer func() {
 		switch p := recover(); p {
 		case nil:
@@ -86,6 +90,10 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		v = refused(a, err)
 	}
+	if a.data != nil {
+		a.sendData(w, v)
+		return
+	}
 	s.render(w, r, v)
 }
 
@@ -106,8 +114,14 @@ func (s *site) page(a *asker) (*view, error) {
 		return s.allocation(a, id)
 	case section == "allocations" && kind == "logs" && name != "":
 		return s.logs(a, id, name)
+	case section == "allocations" && kind == "exec" && name != "":
+		return s.terminal(a, id, name)
 	case section == "allocations" && kind == "fs":
 		return s.files(a, id, name)
+	case section == "deployments" && rest == "":
+		return s.deployments(a)
+	case section == "evaluations" && rest == "":
+		return s.evaluations(a)
 	case section == "plugins" && rest == "":
 		return s.plugins(a)
 	case section == "devices" && rest == "":

@@ -15,7 +15,7 @@ type jobBody struct {
 	Unplaced    []unplaced
 	Allocations []*nomad.AllocationListStub
 	Deployments []*nomad.Deployment
-	Evaluations []*nomad.Evaluation
+	Evaluations []evaluationLine
 	// Hidden is how many of the last two are older than what is shown.
 	HiddenDeployments, HiddenEvaluations int
 	// Problems are why something is missing, by what.
@@ -47,18 +47,19 @@ func (s *site) job(a *asker, rest string) (*view, error) {
 		return nil, err
 	}
 	var summary nomad.JobSummary
+	var evaluations []*nomad.Evaluation
 	body.Problems["groups"] = a.try(&summary, path("job", id, "summary"), q)
 	body.Problems["allocations"] = a.try(&body.Allocations, path("job", id, "allocations"), q)
 	body.Problems["deployments"] = a.try(&body.Deployments, path("job", id, "deployments"), q)
-	body.Problems["evaluations"] = a.try(&body.Evaluations, path("job", id, "evaluations"), q)
+	body.Problems["evaluations"] = a.try(&evaluations, path("job", id, "evaluations"), q)
 	for _, g := range body.Job.TaskGroups {
 		body.Groups = append(body.Groups, groupLine{*g.Name, *g.Count, summary.Summary[*g.Name]})
 	}
 	slices.SortFunc(body.Allocations, func(x, y *nomad.AllocationListStub) int { return int(sign(y.CreateTime - x.CreateTime)) })
-	slices.SortFunc(body.Evaluations, func(x, y *nomad.Evaluation) int { return int(sign(y.CreateTime - x.CreateTime)) })
-	body.Unplaced = unplacedOf(body.Evaluations)
+	slices.SortFunc(evaluations, func(x, y *nomad.Evaluation) int { return int(sign(y.CreateTime - x.CreateTime)) })
+	body.Unplaced = unplacedOf(evaluations)
 	body.Deployments, body.HiddenDeployments = firsts(body.Deployments)
-	body.Evaluations, body.HiddenEvaluations = firsts(body.Evaluations)
+	body.Evaluations, body.HiddenEvaluations = firsts(linesOf(evaluations))
 	return &view{
 		template: "job", Title: id, Section: "jobs", Parents: []link{{"Jobs", Prefix + "jobs"}}, Body: body, JSON: a.asked,
 	}, nil

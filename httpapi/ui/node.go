@@ -3,53 +3,20 @@ package ui
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
-	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 )
-
-// pluginStatus is a plugin file, as the API tells it.
-type pluginStatus struct {
-	Name, Type, Version, State, Reason, WouldGrant, Digest, SignedBy, File string
-	CapabilitiesImported, CapabilitiesGranted                              []string
-	Since                                                                  time.Time
-	Stats                                                                  struct {
-		Calls, Denied, OutOfTime, OutOfMemory, MemoryBytes, Instances uint64
-		Faults                                                        map[string]uint64
-		NotGranted                                                    []string
-		GuestTime                                                     time.Duration
-		AtRest, AtWork                                                int
-	}
-}
-
-// Base is the file's own name.
-func (p pluginStatus) Base() string { return p.File[strings.LastIndexByte(p.File, '/')+1:] }
-
-// Missing are the capabilities that it imports and was not granted.
-func (p pluginStatus) Missing() (names []string) {
-	for _, c := range p.CapabilitiesImported {
-		if !slices.Contains(p.CapabilitiesGranted, c) {
-			names = append(names, c)
-		}
-	}
-	return names
-}
-
-func (s *site) plugins(a *asker) (*view, error) {
-	var all []pluginStatus
-	if _, err := a.get(&all, path("agent", "plugins"), nil); err != nil {
-		return nil, err
-	}
-	return &view{template: "plugins", Title: "Plugins", Section: "plugins", Poll: poll, Body: all, JSON: a.asked}, nil
-}
 
 // deviceLine is one device.
 type deviceLine struct {
 	Group, ID, Health string
 	Healthy           bool
 	Summary           string // its most telling figure, and what it is
+	// Line is that figure before, where it is a number.
+	Line *spark
 }
 
 func (s *site) devices(a *asker) (*view, error) {
@@ -76,12 +43,25 @@ func (s *site) devices(a *asker) (*view, error) {
 				line := deviceLine{Group: group, ID: d.ID, Healthy: d.Healthy, Health: d.HealthDescription}
 				if f := figures[group+"/"+d.ID]; f != nil && f.Summary != nil {
 					line.Summary = strings.TrimSpace(f.Summary.String() + " " + f.Summary.Desc)
+					before := s.add(a, "device "+group+"/"+d.ID, numeral(f.Summary), math.NaN())
+					line.Line = sparkOf(before, f.Summary.Unit, first)
 				}
 				body.Devices = append(body.Devices, line)
 			}
 		}
 	}
 	return &view{template: "devices", Title: "Devices", Section: "devices", Poll: poll, Body: body, JSON: a.asked}, nil
+}
+
+// numeral is a device's figure, where it is a number.
+func numeral(v *nomad.StatValue) float64 {
+	switch {
+	case v.FloatNumeratorVal != nil:
+		return *v.FloatNumeratorVal
+	case v.IntNumeratorVal != nil:
+		return float64(*v.IntNumeratorVal)
+	}
+	return math.NaN()
 }
 
 func groupName(vendor, kind, name string) string { return vendor + "/" + kind + "/" + name }
@@ -105,6 +85,8 @@ type nodeBody struct {
 	HostProblem      string
 	// AgentMemory and SupervisorMemory are what these processes have, in bytes; 0: it is not told.
 	AgentMemory, SupervisorMemory uint64
+	// AgentLine and SupervisorLine are that before.
+	AgentLine, SupervisorLine *spark
 }
 
 func (s *site) node(a *asker) (*view, error) {
@@ -130,7 +112,17 @@ func (s *site) node(a *asker) (*view, error) {
 			body.SupervisorMemory = uint64(g.Value)
 		}
 	}
+	before := s.add(a, "node", mebibytes(body.AgentMemory), mebibytes(body.SupervisorMemory))
+	body.AgentLine, body.SupervisorLine = sparkOf(before, "MiB", first), sparkOf(before, "MiB", second)
 	return &view{
 		template: "node", Title: cmp.Or(body.Name, body.ID), Section: "node", Poll: poll, Body: body, JSON: a.asked,
 	}, nil
+}
+
+// mebibytes is a number of bytes to be drawn; none is one that is not known.
+func mebibytes(n uint64) float64 {
+	if n == 0 {
+		return math.NaN()
+	}
+	return float64(n) / (1 << 20)
 }

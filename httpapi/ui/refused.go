@@ -19,7 +19,7 @@ type refusedBody struct {
 }
 
 // wantToken are the refusals that another token helps with.
-var wantToken = []string{structs.ErrACLDenied.Error(), structs.ErrACLTokenNotFound.Error(), structs.ErrACLTokenExpired.Error()}
+var wantToken = []string{structs.ErrACLDenied.Error(), structs.ErrACLTokenNotFound.Error(), structs.ErrACLTokenExpired.Error(), onlyManagers}
 
 // refused is the page of what cannot be shown, with what to do about it.
 func refused(a *asker, err error) *view {

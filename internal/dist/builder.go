@@ -149,6 +149,11 @@ func (b *builder) addDocuments(ctx context.Context, t *tree, arch string) error 
 	if err != nil {
 		return err
 	}
+	parts, err := b.embedded()
+	if err != nil {
+		return err
+	}
+	modules = append(modules, parts...)
 	bill, err := spdxJSON(b.release, arch, modules)
 	if err != nil {
 		return err

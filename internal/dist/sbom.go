@@ -38,7 +38,7 @@ func spdxJSON(r release, arch string, modules []module) ([]byte, error) {
 	relate("DOCUMENT", common.TypeRelationshipDescribe, self)
 	for i, m := range modules {
 		id := common.ElementID(fmt.Sprintf("module-%d", i+1))
-		add(id, m.Path, m.Version, strings.Join(m.Licences, " AND "), "pkg:golang/"+m.Path+"@"+strings.ReplaceAll(m.Version, "+", "%2B"))
+		add(id, m.Path, m.Version, strings.Join(m.Licences, " AND "), m.purl())
 		relate(self, common.TypeRelationshipContains, id)
 	}
 	var b bytes.Buffer

@@ -156,10 +156,24 @@ async function follow() {
   }
 }
 
+// execute makes the terminal of the page.
+async function execute() {
+  const place = document.getElementById("terminal");
+  if (!place || place.dataset.made) return;
+  place.dataset.made = "true";
+  try {
+    const {start} = await import("/ui/static/terminal.js");
+    await start(() => sessionStorage.getItem(tokenKey) ?? "");
+  } catch {
+    say("The terminal could not be loaded: load the page again");
+  }
+}
+
 // start is for a page that is shown for the first time.
 function start() {
   document.getElementById("sign-out").hidden = !sessionStorage.getItem(tokenKey);
   follow();
+  execute();
   wake();
 }
 
