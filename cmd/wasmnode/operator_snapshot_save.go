@@ -67,9 +67,7 @@ func saveNew(path string, snap io.Reader) error {
 		return err
 	}
 	defer f.Drop()
-	if err := sweepSnapshots(filepath.Dir(path)); err != nil {
-		return err
-	}
+	sweepSnapshots(filepath.Dir(path))
 	if _, err := io.Copy(f, snap); err != nil {
 		return err
 	}
@@ -87,8 +85,7 @@ func saveNew(path string, snap io.Reader) error {
 }
 
 // sweepSnapshots removes what is left in a directory of snapshots whose saving was killed, under
-// whatever names: it is as secret as they are.
-func sweepSnapshots(dir string) error {
-	_, err := durable.Sweep(dir, func(name string) bool { return filepath.Ext(name) == ".snap" })
-	return err
+// whatever names: it is as secret as they are. That of other users stays.
+func sweepSnapshots(dir string) {
+	_, _ = durable.Sweep(dir, func(name string) bool { return filepath.Ext(name) == ".snap" }) // the next save tries again
 }

@@ -110,7 +110,7 @@ func create(name string, mode fs.FileMode) (_ *os.File, err error) {
 	}()
 	failpoint.Here("durable.made")
 	if err := flock(f, unix.LOCK_EX); err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.Remove(name))
 	}
 	if !isAt(f, name) {
 		return nil, fs.ErrExist
@@ -167,7 +167,8 @@ func (f *File) end() {
 }
 
 // Sweep removes what was left in a directory of files whose writers were killed, of those with
-// names that of holds for, and returns the names of what it has removed. What somebody writes stays.
+// names that of holds for, and returns the names of what it has removed. What somebody writes stays;
+// what cannot be removed keeps nothing else from it.
 func Sweep(dir string, of func(name string) bool) (removed []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -179,14 +180,12 @@ func Sweep(dir string, of func(name string) bool) (removed []string, err error) 
 		if !is || !dotted || !e.Type().IsRegular() || !of(name) {
 			continue
 		}
-		switch stale, err := removeStale(filepath.Join(dir, e.Name())); {
-		case err != nil:
-			return removed, err
-		case stale:
+		stale, failed := removeStale(filepath.Join(dir, e.Name()))
+		if err = errors.Join(err, failed); stale && failed == nil {
 			removed = append(removed, e.Name())
 		}
 	}
-	return removed, nil
+	return removed, err
 }
 
 // removeStale removes an unfinished file unless somebody writes it, and reports whether it is gone.
