@@ -124,7 +124,7 @@ func (s *servers) keep() {
 			case <-s.ctx.Done():
 			}
 			s.set(nil)
-			s.leave(session)
+			s.leave(session.Session)
 			if session.useful.Load() {
 				wait.Reset()
 			}
@@ -141,7 +141,7 @@ func (s *servers) keep() {
 
 // leave ends a session. What servers have asked on it, and is being done, is waited for by close
 // alone: the next server is not kept waiting for it.
-func (s *servers) leave(session *session) {
+func (s *servers) leave(session *wire.Session) {
 	session.HangUp()
 	s.running.Go(session.Close)
 }
@@ -155,7 +155,7 @@ func (s *servers) dial(address string) (*session, error) {
 		return nil, err
 	}
 	if err := w.Call(ctx, "Status.Ping", query{request: request{Region: s.region}, AllowStale: true}, nil); err != nil {
-		w.Close()
+		s.leave(w)
 		hint := "is it the RPC port of a Nomad server, and do the servers want TLS: tls { rpc = true }?"
 		if s.options.TLS != nil {
 			hint = "do its servers have TLS, and do they accept the certificate for client." + s.region + ".nomad?"
