@@ -32,11 +32,14 @@ const (
 // forget them.
 func (a *agent) join() error {
 	member := filepath.Join(a.cfg.DataDir, memberFile)
-	region, err := cluster.Member(member)
+	joins := len(a.cfg.Client.Servers) > 0
+	if err := a.ofMachine(machineID(machineIDFiles), joins); err != nil {
+		return err
+	}
+	region, err := cluster.Note(member)
 	if err != nil {
 		return err
 	}
-	joins := len(a.cfg.Client.Servers) > 0
 	if !joins && region == "" {
 		return nil
 	}
@@ -54,7 +57,7 @@ func (a *agent) join() error {
 	case !joins:
 		return errors.Join(os.Remove(member), removeIfThere(filepath.Join(a.cfg.DataDir, tokenFile)))
 	}
-	if err := cluster.SetMember(member, a.cfg.Region); err != nil {
+	if err := cluster.SetNote(member, a.cfg.Region); err != nil {
 		return err
 	}
 	return a.connect()

@@ -62,7 +62,7 @@ func TestADataDirectoryIsOfOneControlPlane(t *testing.T) {
 	require.NoError(t, a.plane.ForNode().UpdateAllocations(t.Context(), one.NodeID, []*structs.AllocationState{{ID: one.ID, ClientStatus: structs.ClientComplete}}))
 	require.NoError(t, a.join())
 	require.NotNil(t, a.cluster)
-	region, err := cluster.Member(filepath.Join(a.cfg.DataDir, memberFile))
+	region, err := cluster.Note(filepath.Join(a.cfg.DataDir, memberFile))
 	require.NoError(t, err)
 	require.Equal(t, "global", region)
 
