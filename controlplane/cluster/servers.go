@@ -256,13 +256,18 @@ func (s *servers) callFor(ctx context.Context, limit time.Duration, method strin
 // now asks the server that is connected, and fails when there is none: for what is asked
 // again soon.
 func (s *servers) now(ctx context.Context, method string, args, reply any) error {
+	return s.nowFor(ctx, answerTimeout, method, args, reply)
+}
+
+// nowFor is now, of a server that may take so long to answer.
+func (s *servers) nowFor(ctx context.Context, limit time.Duration, method string, args, reply any) error {
 	s.mu.Lock()
 	session := s.session
 	s.mu.Unlock()
 	if session == nil {
-		return errdefs.NewRecoverable(errdefs.Unavailable, "%s: no server is connected", method)
+		return errdefs.NewRecoverable(errdefs.Unavailable, "no server of the cluster answers now")
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return session.Call(ctx, method, args, reply)
 }

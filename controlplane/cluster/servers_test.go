@@ -16,15 +16,20 @@ import (
 )
 
 // behind serves a server's answers at an address of its own, each through a function that may
-// hold it. The first session of a node is sent to joined.
+// hold it.
 func behind(t *testing.T, through func(method string, answer func() (any, error)) (any, error), s *server) (address string, joined chan *wire.Session) {
+	t.Helper()
+	return listen(t, &wire.Handler{Call: func(ctx context.Context, method string, decode func(any) error) (any, error) {
+		return through(method, func() (any, error) { return s.answer(ctx, method, decode) })
+	}})
+}
+
+// listen serves a handler's answers. The first session of a node is sent to joined.
+func listen(t *testing.T, handler *wire.Handler) (address string, joined chan *wire.Session) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	joined = make(chan *wire.Session, 1)
-	handler := &wire.Handler{Call: func(ctx context.Context, method string, decode func(any) error) (any, error) {
-		return through(method, func() (any, error) { return s.answer(ctx, method, decode) })
-	}}
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
