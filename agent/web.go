@@ -46,7 +46,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 		Conditions:   a.currentConditions,
 		Hosts:        a.cfg.Access.Hosts,
 		ACL:          a.cfg.Access.ACL,
-		NoPage:       !a.cfg.Access.Page || a.cluster != nil, // of jobs it would show nothing
+		NoPage:       !a.cfg.Access.Page,
 		Debug:        a.cfg.EnableDebug,
 		Reload:       a.askReload,
 		Logs:         a.logs,

@@ -22,6 +22,8 @@ type arguments func(r *http.Request) (map[string]any, error)
 // read.
 var asked = map[string]passedOn{
 	"GET /v1/jobs":                        listed[*nomad.JobListStub]("Job.List", "Jobs", jobFields),
+	"GET /v1/jobs/statuses":               listed[*jobStatus]("Job.Statuses", "Jobs", withChildren),
+	"PUT /v1/jobs/statuses":               listed[*jobStatus]("Job.Statuses", "Jobs", namedJobs),
 	"GET /v1/job/{rest...}/":              found[nomad.Job]("Job.GetJob", "Job", ofJob, "job not found"),
 	"GET /v1/job/{rest...}/summary":       found[nomad.JobSummary]("Job.Summary", "JobSummary", ofJob, "job not found"),
 	"GET /v1/job/{rest...}/versions":      whole[jobVersions]("Job.GetJobVersions", versionsOfJob),
@@ -244,6 +246,22 @@ func submissionOfJob(r *http.Request) (map[string]any, error) {
 func jobFields(r *http.Request) (map[string]any, error) {
 	fields, err := flags(r, map[string]string{"Meta": "meta"})
 	return map[string]any{"Fields": fields}, err
+}
+
+func withChildren(r *http.Request) (map[string]any, error) {
+	return flags(r, map[string]string{"IncludeChildren": "include_children"})
+}
+
+// namedJobs are those that the body names.
+func namedJobs(r *http.Request) (map[string]any, error) {
+	var req nomad.JobStatusesRequest
+	if err := decode(r, &req); err != nil {
+		return nil, err
+	}
+	if err := checkNamed(req.Jobs); err != nil {
+		return nil, err
+	}
+	return map[string]any{"Jobs": req.Jobs, "IncludeChildren": req.IncludeChildren}, nil
 }
 
 func nodeFields(r *http.Request) (map[string]any, error) {

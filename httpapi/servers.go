@@ -136,6 +136,8 @@ func (h *handler) ask(r *http.Request, method string, args map[string]any) (deco
 	wait := q.wait
 	if q.minIndex == 0 {
 		wait = 0
+	} else if err := becomeStream(r); err != nil {
+		return nil, err
 	}
 	decode, err = h.Servers.Ask(r.Context(), method, access.Secret(r.Header), wait, all)
 	return decode, statusOfServers(err)

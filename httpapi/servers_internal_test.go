@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -91,6 +92,7 @@ func TestAClientPassesOnWhatIsRead(t *testing.T) {
 			"Job.List", `{"Jobs":[{"ID":"web"}],"Index":7,"NextToken":"more"}`, `"ID":"web"`,
 			map[string]any{"Fields": map[string]any{"Meta": true}, "Prefix": "w", "PerPage": int32(2), "NextToken": "n", "Filter": "ID==a", "Reverse": true, "Namespace": "*"},
 		},
+		"/v1/jobs/statuses?include_children=true": {"Job.Statuses", `{"Jobs":[{"ID":"a","Allocs":[{"ID":"x"}]}]}`, `"Allocs":[{"ID":"x"`, map[string]any{"IncludeChildren": true}},
 		"/v1/job/a/b":                    {"Job.GetJob", `{"Job":{"ID":"a/b"}}`, `"ID":"a/b"`, map[string]any{"JobID": "a/b", "Namespace": "default"}},
 		"/v1/job/a/versions?diffs=1":     {"Job.GetJobVersions", `{"Versions":[{"ID":"a"}],"Diffs":null}`, `"Versions":[{`, map[string]any{"JobID": "a", "Diffs": true}},
 		"/v1/job/a/submission?version=3": {"Job.GetJobSubmission", `{"Submission":{"Source":"s"}}`, `"Source":"s"`, map[string]any{"JobID": "a", "Version": uint64(3)}},
@@ -135,6 +137,18 @@ func TestAClientPassesOnWhatIsRead(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Equal(t, "Search.PrefixSearch", s.asked[1].method)
 	require.Equal(t, "ab jobs x", strings.Join([]string{s.asked[1].args["Prefix"].(string), s.asked[1].args["Context"].(string), s.asked[1].args["Namespace"].(string)}, " "))
+}
+
+// A question with a body that waits is a stream, once that is read.
+func TestAClientsQuestionThatWaitsLeavesThePlaceOfItsBody(t *testing.T) {
+	s := &someServers{answer: `{}`}
+	limits := access.DefaultLimits()
+	limits.Streams = 0
+	api, _ := client(t, s, Config{Bounds: access.NewBounds(limits)})
+	require.Equal(t, http.StatusOK, send(api, http.MethodPut, "/v1/jobs/statuses", `{"Jobs":[{"ID":"a","Namespace":"b"}]}`).Code)
+	require.Equal(t, []nomad.NamespacedID{{ID: "a", Namespace: "b"}}, s.asked[0].args["Jobs"])
+	require.Equal(t, http.StatusTooManyRequests, send(api, http.MethodPut, "/v1/jobs/statuses?index=5", `{"Jobs":[]}`).Code)
+	require.Len(t, s.asked, 1)
 }
 
 func TestAClientSaysWhatItDoesNotPassOn(t *testing.T) {
