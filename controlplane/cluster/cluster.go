@@ -65,6 +65,8 @@ type ControlPlane struct {
 
 	renew atomic.Bool // the next heartbeat asks for another token
 
+	remembered int // bytes of allocations, at most; under mu
+
 	asked chan struct{} // one for each question of others that is under way; MaxAsked
 
 	sending  sync.Mutex // one report at a time
@@ -89,7 +91,7 @@ func Open(cfg Config) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, introduction: introduction, volumes: volumes, wake: wake.New(), pulled: newPulled(), asked: make(chan struct{}, MaxAsked)}
+	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, introduction: introduction, volumes: volumes, wake: wake.New(), pulled: newPulled(), asked: make(chan struct{}, MaxAsked), remembered: maxRemembered}
 	cp.servers = connect(list, wire.Options{TLS: cfg.TLS, Handler: cfg.Handler, Logger: cfg.Logger}, cfg.Region, cmp.Or(cfg.patience, answerTimeout))
 	return cp, nil
 }
