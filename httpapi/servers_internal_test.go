@@ -189,7 +189,7 @@ func TestServersAnswersHaveTheirStatus(t *testing.T) {
 }
 
 func TestAClientsOwnIsOfWhomTheServersKnow(t *testing.T) {
-	s := &someServers{answer: `{}`, rules: map[string]string{"reader": `agent { policy = "read" }`, "": `namespace "default" { policy = "read" }`, "bad": "{"}}
+	s := &someServers{answer: `{}`, rules: map[string]string{"reader": `agent { policy = "read" }`, "": `namespace "default" { policy = "read" }`, "bad": "{", "a.b.c": `node { policy = "read" }`}}
 	api, tasks := client(t, s, Config{ACL: true})
 	for token, want := range map[string]int{"admin": 200, "reader": 200, "": 403, "unknown": 403, "bad": 500} {
 		require.Equal(t, want, send(api, http.MethodGet, "/v1/agent/servers", "", access.TokenHeader, token).Code, "%q", token)
@@ -206,7 +206,9 @@ func TestAClientsOwnIsOfWhomTheServersKnow(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, send(tasks, http.MethodGet, "/v1/vars", "").Code)
 	require.Equal(t, http.StatusOK, send(tasks, http.MethodGet, "/v1/vars", "", access.TokenHeader, "a.b.c").Code)
 	require.Equal(t, "a.b.c", s.asked[0].token)
-	require.Equal(t, http.StatusForbidden, send(tasks, http.MethodGet, "/v1/agent/health", "", access.TokenHeader, "a.b.c").Code)
+	require.Equal(t, http.StatusForbidden, send(tasks, http.MethodGet, "/v1/vars", "", access.TokenHeader, "x.y.z").Code)
+	require.Len(t, s.asked, 1, "nobody is asked for a token that is not good")
+	require.Equal(t, http.StatusForbidden, send(tasks, http.MethodGet, "/v1/agent/servers", "", access.TokenHeader, "a.b.c").Code)
 
 	api, tasks = client(t, s, Config{})
 	require.Equal(t, http.StatusOK, send(api, http.MethodGet, "/v1/agent/servers", "").Code, "without ACLs it is everybody's")

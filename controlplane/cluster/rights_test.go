@@ -46,7 +46,9 @@ func serveTokens(t *testing.T) (address string) {
 			return client([]string{"a"}, object{"ID": "r1", "Name": "role"}, object{"ID": "gone"})
 		case "ACL.WhoAmI nothing":
 			return client(nil)
-		case "ACL.WhoAmI task":
+		case "ACL.GetClaimPolicies task-without-acl":
+			return nil, errors.New("Permission denied")
+		case "ACL.WhoAmI task", "ACL.WhoAmI task-without-acl":
 			return object{"Identity": object{"Claims": object{"AllocationID": "x"}}}, nil
 		case "ACL.WhoAmI node":
 			return object{"Identity": object{"ClientID": "x"}}, nil
@@ -109,6 +111,7 @@ func TestTheRulesOfATokenAreThoseThatTheServersKnow(t *testing.T) {
 		{"roles", []string{"rules of a", "rules of c"}, false, ""},
 		{"nothing", nil, false, ""},
 		{"task", []string{"rules of claims"}, false, ""},
+		{"task-without-acl", nil, false, ""},
 		{"", []string{"rules of anonymous"}, false, ""},
 		{"node", nil, false, "Permission denied"},
 		{"unknown", nil, false, "ACL token not found"},

@@ -86,7 +86,7 @@ func (p *Policy) Check(r *http.Request, route Route) (Caller, error) {
 	switch {
 	case p.Tasks && Secret(r.Header) == "":
 		return Caller{}, &Refusal{http.StatusUnauthorized, "token", "Unauthorized: show the task's token in the header " + TokenHeader}
-	case route.Elsewhere:
+	case route.Elsewhere && !p.Tasks:
 		return Caller{}, nil
 	case p.Token == nil && p.Rights == nil && !p.Tasks:
 		return Caller{Rights: acl.Everything()}, nil
