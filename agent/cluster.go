@@ -6,16 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/controlplane/cluster"
+	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/node"
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // The files of a node that has joined a cluster, in the data directory.
@@ -32,11 +30,14 @@ const (
 // forget them.
 func (a *agent) join() error {
 	member := filepath.Join(a.cfg.DataDir, memberFile)
-	region, err := cluster.Member(member)
+	joins := len(a.cfg.Client.Servers) > 0
+	if err := a.ofMachine(machineID(machineIDFiles), joins); err != nil {
+		return err
+	}
+	region, err := cluster.Note(member)
 	if err != nil {
 		return err
 	}
-	joins := len(a.cfg.Client.Servers) > 0
 	if !joins && region == "" {
 		return nil
 	}
@@ -54,7 +55,7 @@ func (a *agent) join() error {
 	case !joins:
 		return errors.Join(os.Remove(member), removeIfThere(filepath.Join(a.cfg.DataDir, tokenFile)))
 	}
-	if err := cluster.SetMember(member, a.cfg.Region); err != nil {
+	if err := cluster.SetNote(member, a.cfg.Region); err != nil {
 		return err
 	}
 	return a.connect()
@@ -152,27 +153,30 @@ func serverTLS(t config.TLS, region string) (*tls.Config, error) {
 	return c, nil
 }
 
-// ofNode are the paths that a node of a cluster answers itself. Its tokens are its own.
-var ofNode = []string{"/v1/acl/", "/v1/agent/", "/v1/metrics"}
+// knownPlane is the control plane of a node of a cluster as the HTTP API needs it, where that
+// answers itself: of its own allocations.
+type knownPlane struct {
+	planeAPI
+	cluster *cluster.ControlPlane
+}
 
-// refusalTimeout bounds how long a client may take with what is not answered.
-const refusalTimeout = 5 * time.Second
+// Allocation implements httpapi.ControlPlane.
+func (p knownPlane) Allocation(id string) *structs.Allocation { return p.cluster.Allocation(id) }
 
-// ofClient leaves to the API of a node that has joined a cluster what is the node's own: of
-// jobs and allocations the servers are asked.
-func (a *agent) ofClient(api http.Handler) http.Handler {
+// planeAPI is the control plane as the HTTP API needs it, and the servers that it leaves the rest
+// to, if there are some.
+func (a *agent) planeAPI() (httpapi.ControlPlane, httpapi.Servers) {
+	own := planeAPI{a.plane, &a.conditions}
 	if a.cluster == nil {
-		return api
+		return own, nil
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, "/v1/") || slices.ContainsFunc(ofNode, func(p string) bool { return strings.HasPrefix(r.URL.Path, p) }) {
-			api.ServeHTTP(w, r)
-			return
-		}
-		// Whoever asks: it tells nothing of the node, and takes no body.
-		w.Header().Set("Connection", "close")
-		deadlines := http.NewResponseController(w)
-		_, _ = deadlines.SetReadDeadline(time.Now().Add(refusalTimeout)), deadlines.SetWriteDeadline(time.Now().Add(refusalTimeout))
-		http.Error(w, "the node is a client of a cluster: of jobs and allocations ask its servers", http.StatusNotImplemented)
-	})
+	return knownPlane{own, a.cluster}, a.cluster
+}
+
+// allocations are those that the node has.
+func (a *agent) allocations() []*structs.Allocation {
+	if a.cluster != nil {
+		return a.cluster.KnownAllocations()
+	}
+	return a.plane.Allocations()
 }

@@ -3,8 +3,6 @@ package agent
 import (
 	"crypto/tls"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,7 +60,7 @@ func TestADataDirectoryIsOfOneControlPlane(t *testing.T) {
 	require.NoError(t, a.plane.ForNode().UpdateAllocations(t.Context(), one.NodeID, []*structs.AllocationState{{ID: one.ID, ClientStatus: structs.ClientComplete}}))
 	require.NoError(t, a.join())
 	require.NotNil(t, a.cluster)
-	region, err := cluster.Member(filepath.Join(a.cfg.DataDir, memberFile))
+	region, err := cluster.Note(filepath.Join(a.cfg.DataDir, memberFile))
 	require.NoError(t, err)
 	require.Equal(t, "global", region)
 
@@ -78,29 +76,6 @@ func TestADataDirectoryIsOfOneControlPlane(t *testing.T) {
 	require.NoError(t, back.join())
 	require.NoFileExists(t, filepath.Join(back.cfg.DataDir, memberFile))
 	require.NoFileExists(t, filepath.Join(back.cfg.DataDir, tokenFile))
-}
-
-func TestTheAPIOfAClientAnswersForItsAgent(t *testing.T) {
-	a := stored(t)
-	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	ask := func(path string) (int, string) {
-		r := httptest.NewRecorder()
-		a.ofClient(api).ServeHTTP(r, httptest.NewRequest(http.MethodGet, path, nil))
-		return r.Code, r.Body.String()
-	}
-	code, _ := ask("/v1/jobs")
-	require.Equal(t, http.StatusTeapot, code)
-	a.cfg.Client.Servers = nowhere
-	require.NoError(t, a.join())
-	for _, path := range []string{"/v1/agent/health", "/v1/metrics", "/v1/agent/plugins", "/"} {
-		code, _ := ask(path)
-		require.Equal(t, http.StatusTeapot, code, path)
-	}
-	for _, path := range []string{"/v1/jobs", "/v1/allocations", "/v1/node/x", "/v1/client/stats"} {
-		code, text := ask(path)
-		require.Equal(t, http.StatusNotImplemented, code, path)
-		require.Equal(t, "the node is a client of a cluster: of jobs and allocations ask its servers\n", text)
-	}
 }
 
 func TestOnlyServersOfTheAuthorityAreTaken(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/httpapi/telemetry"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/sandbox"
@@ -26,14 +25,14 @@ func (a *agent) newMetrics() prometheus.Gatherer {
 		runtimeMetrics{},
 		a.supervisorMetrics(),
 		pluginMetrics{a.catalog.Status, a.host.Refusals},
-		allocationMetrics{a.plane},
-		clientMetrics{self, a.plane.Allocations, a.outcomes},
+		allocationMetrics{a.allocations},
+		clientMetrics{self, a.allocations, a.outcomes},
 		a.deviceMetrics(),
 		a.outcomes,
 		a.bounds,
 	)
 	if a.cfg.Telemetry.PublishAllocations {
-		r.MustRegister(taskMetrics{a.plane.Allocations, a.node})
+		r.MustRegister(taskMetrics{a.allocations, a.node})
 	}
 	if a.cfg.Telemetry.PublishNode {
 		r.MustRegister(hostMetrics{self, a.node.HostUsage})
@@ -142,7 +141,7 @@ func collectPlugin(out chan<- prometheus.Metric, p catalog.PluginStatus) {
 
 var allocations = describe("wasmnode_allocations", "Allocations of the node, by client status.", "status")
 
-type allocationMetrics struct{ plane httpapi.ControlPlane }
+type allocationMetrics struct{ allocations func() []*structs.Allocation }
 
 // Describe implements [prometheus.Collector].
 func (m allocationMetrics) Describe(out chan<- *prometheus.Desc) { out <- allocations }
@@ -150,7 +149,7 @@ func (m allocationMetrics) Describe(out chan<- *prometheus.Desc) { out <- alloca
 // Collect implements [prometheus.Collector].
 func (m allocationMetrics) Collect(out chan<- prometheus.Metric) {
 	counts := map[structs.ClientStatus]int{structs.ClientPending: 0, structs.ClientRunning: 0, structs.ClientComplete: 0, structs.ClientFailed: 0, structs.ClientLost: 0}
-	for _, a := range m.plane.Allocations() {
+	for _, a := range m.allocations() {
 		counts[a.ClientStatus]++
 	}
 	for status, n := range counts {

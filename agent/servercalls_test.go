@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,6 +34,7 @@ type clusterServer struct {
 
 	mu       sync.Mutex
 	renewals int
+	tokens   []string // that jobs were asked for with
 }
 
 func startClusterServer(t *testing.T) *clusterServer {
@@ -76,11 +78,16 @@ func (s *clusterServer) handler(asked func()) *wire.Handler {
 		var args struct {
 			ForceIdentityRenewal bool
 			MinQueryIndex        uint64
+			AuthToken            string
 		}
 		if err := decode(&args); err != nil {
 			return nil, err
 		}
 		switch method {
+		case "Job.List":
+			s.mu.Lock()
+			s.tokens = append(s.tokens, args.AuthToken)
+			s.mu.Unlock()
 		case "Node.Register", "Node.UpdateStatus":
 			if args.ForceIdentityRenewal {
 				s.mu.Lock()
@@ -105,13 +112,29 @@ func TestAServerAsksTheNodeThatHasJoinedIt(t *testing.T) {
 	config, data, plugins := filepath.Join(dir, "cluster.hcl"), filepath.Join(dir, "data"), filepath.Join(dir, "plugins")
 	require.NoError(t, errors.Join(os.Mkdir(data, 0o700), os.Mkdir(plugins, 0o700)))
 	require.NoError(t, os.WriteFile(config, []byte(`client { servers = ["`+s.address+`"] }`), 0o600))
-	agenttest.Run(t, agent.Options{ConfigPaths: []string{config}, DataDir: data, PluginDir: plugins, HTTPAddr: "127.0.0.1:0", LogOutput: t.Output()})
+	address := agenttest.Run(t, agent.Options{ConfigPaths: []string{config}, DataDir: data, PluginDir: plugins, HTTPAddr: "127.0.0.1:0", LogOutput: t.Output()})
 	node := <-s.joined
 	ask := func(method string, args object) object {
 		var reply object
 		require.NoError(t, node.Call(t.Context(), method, args, &reply), method)
 		return reply
 	}
+	for path, want := range map[string]int{"/v1/client/stats": 200, "/v1/jobs": 200, "/v1/system/gc": 501, "/ui/plugins": 200} {
+		method := http.MethodGet
+		if want == http.StatusNotImplemented {
+			method = http.MethodPut
+		}
+		request, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, nil)
+		require.NoError(t, err)
+		request.Header.Set("X-Nomad-Token", "of-the-caller")
+		answer, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, want, answer.StatusCode, path)
+	}
+	s.mu.Lock()
+	require.Contains(t, s.tokens, "of-the-caller")
+	s.mu.Unlock()
 	require.Contains(t, ask("ClientStats.Stats", nil), "HostStats")
 	require.Contains(t, ask("Agent.Host", nil), "HostData")
 	require.Equal(t, object{"color": "red"}, ask("NodeMeta.Apply", object{"Meta": object{"color": "red"}})["Meta"])

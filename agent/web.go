@@ -34,9 +34,11 @@ type web struct {
 func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 	base, end := context.WithCancel(context.Background())
 	w := &web{ended: make(chan struct{}), end: end, tasks: a.taskAPI}
+	plane, servers := a.planeAPI()
 	api, tasks := httpapi.Handlers(httpapi.Config{
 		Logger:       a.logger.Named("http"),
-		ControlPlane: planeAPI{a.plane, &a.conditions},
+		ControlPlane: plane,
+		Servers:      servers,
 		Node:         a.node,
 		Plugins:      pluginsAPI{a.catalog, a.host, a.logger},
 		Metrics:      a.newMetrics(),
@@ -44,7 +46,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 		Conditions:   a.currentConditions,
 		Hosts:        a.cfg.Access.Hosts,
 		ACL:          a.cfg.Access.ACL,
-		NoPage:       !a.cfg.Access.Page || a.cluster != nil, // of jobs it would show nothing
+		NoPage:       !a.cfg.Access.Page,
 		Debug:        a.cfg.EnableDebug,
 		Reload:       a.askReload,
 		Logs:         a.logs,
@@ -59,7 +61,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 	}, access.NewBounds(taskLimits()))
 	a.taskAPI.serve(w.counted(tasks), a.logger.Named("task_api"))
 	w.server = &http.Server{
-		Handler:           w.counted(a.ofClient(api)),
+		Handler:           w.counted(api),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnContext:       access.ConnContext,
 		ReadHeaderTimeout: 10 * time.Second,

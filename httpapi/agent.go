@@ -7,9 +7,12 @@ import (
 	"net/http"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/internal/absent"
 )
 
 func (h *handler) agentRoutes() {
@@ -31,7 +34,10 @@ func (h *handler) agentRoutes() {
 	h.put("/v1/agent/reload", h.reload)
 	for _, path := range []string{"/v1/agent/join", "/v1/agent/force-leave", "/v1/agent/servers"} {
 		h.put(path, func(*http.Request) (any, error) {
-			return nil, badRequest("a node is its own server, and knows no others")
+			if h.Servers != nil {
+				return nil, badRequest("the servers of a client stand in its configuration, client.servers, and are learned from those")
+			}
+			return nil, badRequest(absent.Peers)
 		})
 	}
 	h.gossipRoutes()
@@ -52,7 +58,7 @@ func (h *handler) reload(r *http.Request) (any, error) {
 // gossipRoutes are of the keys of the gossip between servers, of which there is one.
 func (h *handler) gossipRoutes() {
 	refuse := func(http.ResponseWriter, *http.Request) error {
-		return badRequest("gossip has no keys: a node is its own server, and talks to no others")
+		return badRequest(absent.Gossip)
 	}
 	h.method("/v1/agent/keyring/list", refuse, http.MethodGet)
 	for _, what := range []string{"install", "use", "remove"} {
@@ -80,8 +86,11 @@ func (h *handler) workerRoutes() {
 	})
 }
 
-// servers are the addresses of the servers: there is this one.
+// servers are the addresses of the servers: there is this one, or those of the cluster.
 func (h *handler) servers(*http.Request, *query) (answer, error) {
+	if h.Servers != nil {
+		return answer{body: h.Servers.Addresses()}, nil
+	}
 	return answer{body: []string{h.Agent.Address}}, nil
 }
 
@@ -104,6 +113,26 @@ func (h *handler) member() nomad.AgentMember {
 }
 
 func (h *handler) agentSelf(*http.Request, *query) (answer, error) {
+	stats := map[string]map[string]string{
+		"client":   {"node_id": h.Agent.NodeID},
+		"wasmnode": {"version": h.Agent.Version},
+		"runtime": {
+			"version": runtime.Version(), "arch": runtime.GOARCH, "kernel.name": runtime.GOOS,
+			"cpu_count": strconv.Itoa(runtime.NumCPU()), "max_procs": strconv.Itoa(runtime.GOMAXPROCS(0)),
+			"goroutines": strconv.Itoa(runtime.NumGoroutine()),
+		},
+	}
+	var member nomad.AgentMember
+	if h.Servers != nil {
+		stats["client"]["known_servers"] = strings.Join(h.Servers.Addresses(), ",")
+		stats["client"]["server"] = h.Servers.Connected()
+	} else {
+		member = h.member()
+		stats["nomad"] = map[string]string{
+			"server": "true", "leader": "true", "leader_addr": h.Agent.Address, "bootstrap": "true", "known_regions": "1",
+		}
+		stats["raft"] = map[string]string{"state": "Leader", "num_peers": "0"} // nomad check has to read a number
+	}
 	return answer{body: &nomad.AgentSelf{
 		Config: map[string]any{
 			"Region":     h.Agent.Region,
@@ -113,20 +142,8 @@ func (h *handler) agentSelf(*http.Request, *query) (answer, error) {
 			// Nomad's command line prints links to a web page unless told not to.
 			"UI": map[string]any{"Enabled": !h.NoPage, "ShowCLIHints": false},
 		},
-		Member: h.member(),
-		Stats: map[string]map[string]string{
-			"client":   {"node_id": h.Agent.NodeID},
-			"wasmnode": {"version": h.Agent.Version},
-			"nomad": {
-				"server": "true", "leader": "true", "leader_addr": h.Agent.Address, "bootstrap": "true", "known_regions": "1",
-			},
-			"raft": {"state": "Leader", "num_peers": "0"}, // nomad check has to read a number
-			"runtime": {
-				"version": runtime.Version(), "arch": runtime.GOARCH, "kernel.name": runtime.GOOS,
-				"cpu_count": strconv.Itoa(runtime.NumCPU()), "max_procs": strconv.Itoa(runtime.GOMAXPROCS(0)),
-				"goroutines": strconv.Itoa(runtime.NumGoroutine()),
-			},
-		},
+		Member: member,
+		Stats:  stats,
 	}}, nil
 }
 

@@ -101,6 +101,9 @@ func (h *handler) routeFor(r *http.Request) access.Route {
 		route.Needs = acl.Manager // it runs something
 	}
 	if method, path, ok := strings.Cut(pattern, " "); ok {
+		if h.elsewhere(path) {
+			return access.Route{Elsewhere: true}
+		}
 		route.Ruled = ruled(method, path)
 	}
 	return route
@@ -212,7 +215,12 @@ func ruled(method, pattern string) bool {
 // policy is what the configuration says of who may ask.
 func policy(cfg Config) *access.Policy {
 	p := &access.Policy{Hosts: cfg.Hosts, Workload: cfg.ControlPlane.VerifyIdentity}
-	if cfg.ACL {
+	switch {
+	case cfg.Servers != nil:
+		if cfg.ACL {
+			p.Rights = rightsAtServers(cfg.Servers)
+		}
+	case cfg.ACL:
 		p.Token = cfg.ControlPlane.ResolveACLToken
 		p.Policies = func(c access.Caller) []string { return policiesOf(cfg.ControlPlane, c) }
 		p.Rules = cfg.ControlPlane.ACLRules

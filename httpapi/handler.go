@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,14 +26,17 @@ import (
 // maxBody bounds a request's body: 10 MiB, far above any job that a person wrote.
 const maxBody = 10 << 20
 
-// Config configures the API. All fields are required, but for Telemetry, Hosts, ACL, NoPage,
+// Config configures the API. All fields are required, but for Servers, Telemetry, Hosts, ACL, NoPage,
 // Debug, Reload, Logs, Machine, Journal and Bounds.
 type Config struct {
 	Logger       hclog.Logger
 	ControlPlane ControlPlane
-	Node         Node
-	Plugins      Plugins
-	Metrics      prometheus.Gatherer
+	// Servers decide instead of the control plane, where the node is a client of a cluster: they are
+	// asked what is not of the node, and who a token is of. nil: it is not.
+	Servers Servers
+	Node    Node
+	Plugins Plugins
+	Metrics prometheus.Gatherer
 	// Telemetry is what is shown of them, and of the API's own.
 	Telemetry telemetry.Options
 	Agent     AgentInfo
@@ -106,6 +110,9 @@ func Handlers(cfg Config, forTasks *access.Bounds) (api, tasks http.Handler) {
 	cfg.Bounds = forTasks
 	h := newHandler(cfg)
 	h.policy.Tasks = true
+	if cfg.Servers != nil {
+		h.policy.Rights = rightsAtServers(cfg.Servers)
+	}
 	return api, requests.observe(h)
 }
 
@@ -116,7 +123,9 @@ func newHandler(cfg Config) *handler {
 	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), shaking: make(chan struct{}, maxHandshakes), patience: handshakeTime, policy: policy(cfg), started: time.Now()}
 	h.journals = clientapi.NewJournals(cfg.Journal)
 	server := prometheus.NewRegistry()
-	server.MustRegister(serverMetrics{h})
+	if cfg.Servers == nil {
+		server.MustRegister(serverMetrics{h})
+	}
 	h.Metrics = telemetry.Show(prometheus.Gatherers{cfg.Metrics, server}, cfg.Telemetry)
 	h.jobRoutes()
 	h.scalingRoutes()
@@ -279,11 +288,16 @@ func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.R
 			defer h.recovered(w, r)
 			w.Header().Set("X-Nomad-KnownLeader", "true")
 			w.Header().Set("X-Nomad-LastContact", "0")
-			err := h.allow(m, pattern, r)
-			if err == nil {
-				err = h.checkParameters(m, pattern, r)
+			elsewhere := h.elsewhere(pattern)
+			err := h.checkParameters(m, pattern, r)
+			if !elsewhere {
+				err = cmp.Or(h.allow(m, pattern, r), err)
 			}
-			if err == nil {
+			switch {
+			case err != nil:
+			case elsewhere:
+				err = h.askServers(m, pattern, w, r)
+			default:
 				err = serve(w, r)
 			}
 			if err != nil {

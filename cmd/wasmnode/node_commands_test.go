@@ -69,7 +69,7 @@ func TestWhatIsOfServersAndOfEnterprise(t *testing.T) {
 	for line, want := range map[string]string{
 		"server join 10.0.0.1":                                "is its own server",
 		"server force-leave x":                                "is its own server",
-		"node config -update-servers x":                       "its own server",
+		"node config -update-servers x":                       "client.servers",
 		"login -method=x -type JWT":                           "no ways to log in but tokens",
 		"node identity renew -self":                           "is its own server",
 		"operator gossip keyring list":                        "gossip has no keys",

@@ -30,7 +30,7 @@ func (c *nodeConfigCommand) Run(args []string) int {
 	}
 	switch {
 	case *update:
-		return c.fail(f, errors.New("the node is its own server: no others can be named"))
+		return c.fail(f, errors.New("servers are named in the configuration, client.servers, and nowhere else"))
 	case !*servers:
 		return c.fail(f, errors.New("what of the configuration? -servers"))
 	}

@@ -9,8 +9,8 @@ import (
 
 // Why commands of Nomad's are refused.
 const (
-	noPeers      = "a node is its own server, and knows no others"
-	noGossip     = "gossip has no keys: a node is its own server, and talks to no others"
+	noPeers      = absent.Peers
+	noGossip     = absent.Gossip
 	noRaftLog    = "there is no log of Raft's: type: wasmnode operator snapshot save FILE"
 	ownSnapshots = "a snapshot is of this program's own form: type: wasmnode operator snapshot inspect FILE"
 	noConsul     = "there is no Consul: jobs that ask for it are refused"

@@ -65,6 +65,10 @@ type ControlPlane struct {
 
 	renew atomic.Bool // the next heartbeat asks for another token
 
+	remembered int // bytes of allocations, at most; under mu
+
+	asked chan struct{} // one for each question of others that is under way; MaxAsked
+
 	sending  sync.Mutex // one report at a time
 	lastSent time.Time
 }
@@ -87,7 +91,7 @@ func Open(cfg Config) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, introduction: introduction, volumes: volumes, wake: wake.New(), pulled: newPulled()}
+	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, introduction: introduction, volumes: volumes, wake: wake.New(), pulled: newPulled(), asked: make(chan struct{}, MaxAsked), remembered: maxRemembered}
 	cp.servers = connect(list, wire.Options{TLS: cfg.TLS, Handler: cfg.Handler, Logger: cfg.Logger}, cfg.Region, cmp.Or(cfg.patience, answerTimeout))
 	return cp, nil
 }
@@ -159,10 +163,25 @@ func (cp *ControlPlane) asNode(secretID string) request {
 func (cp *ControlPlane) Allocation(id string) *structs.Allocation {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
-	k := cp.pulled.known[id]
-	if k == nil {
-		return nil
+	if k := cp.pulled.known[id]; k != nil {
+		return k.seen()
 	}
+	return nil
+}
+
+// KnownAllocations are all of the node's, each as Allocation has it, in no order.
+func (cp *ControlPlane) KnownAllocations() []*structs.Allocation {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	list := make([]*structs.Allocation, 0, len(cp.pulled.known))
+	for _, k := range cp.pulled.known {
+		list = append(list, k.seen())
+	}
+	return list
+}
+
+// seen is the allocation with what was reported of it last.
+func (k *known) seen() *structs.Allocation {
 	if k.reported == nil {
 		return k.alloc
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/wasmnode/wasmnode/internal/durable"
 )
 
-// Member is the region whose servers a data directory belongs to, as a file in it says; empty:
-// it belongs to none.
-func Member(file string) (region string, err error) { return contentOf(file) }
+// Note is a small text that is kept in a file of the data directory, as the region whose servers
+// it belongs to; empty: there is none.
+func Note(file string) (text string, err error) { return contentOf(file) }
 
-// SetMember makes a data directory one of a region, durably, before anything of it is in there.
-func SetMember(file, region string) error {
-	if was, err := Member(file); err == nil && was == region {
+// SetNote keeps such a text durably, readable by the file's owner only.
+func SetNote(file, text string) error {
+	if was, err := contentOf(file); err == nil && was == text {
 		return nil
 	}
-	return durable.Replace(file, []byte(region+"\n"), 0o600)
+	return durable.Replace(file, []byte(text+"\n"), 0o600)
 }
 
 // contentOf is what is in a small file, without the space around it; empty: there is none.

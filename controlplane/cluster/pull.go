@@ -32,6 +32,7 @@ type pulled struct {
 	server   uint64 // the servers' index of what was told
 	returned uint64 // the index that the node has; 0: it has none
 	known    map[string]*known
+	bytes    int               // the sum of their sizes
 	refused  map[string]uint64 // the AllocModifyIndex of those that cannot be run, by ID
 	// asked is closed once the servers were asked: before, they are told nothing.
 	asked chan struct{}
@@ -40,6 +41,7 @@ type pulled struct {
 // known is an allocation that the node has been told of, or has.
 type known struct {
 	alloc *structs.Allocation // read-only
+	size  int                 // in bytes, as servers have sent it
 	// modified is its AllocModifyIndex with the servers; 0: not asked for yet.
 	modified uint64
 	reported *structs.AllocationState // nil: nothing yet
@@ -57,7 +59,9 @@ func newPulled() pulled {
 
 // know takes an allocation that the node has stored.
 func (p *pulled) know(k structs.KnownAllocation) {
-	p.known[k.ID] = &known{alloc: k.Allocation, reported: k.State}
+	size := storedSize(k.Allocation)
+	p.known[k.ID] = &known{alloc: k.Allocation, size: size, reported: k.State}
+	p.bytes += size
 }
 
 func (k *known) ended() bool { return k.reported != nil && k.reported.ClientStatus.Terminal() }
@@ -185,10 +189,14 @@ func (cp *ControlPlane) fetch(ctx context.Context, secret, nodeID string, told m
 	}
 	for _, w := range got {
 		a, err := allocOf(w, nodeID)
+		size := sizeOf(w)
+		if err == nil {
+			err = cp.fits(w.ID, size)
+		}
 		if err != nil {
 			a = cp.refuse(ctx, nodeID, w, told[w.ID], err)
 		} else {
-			cp.know(a, w.SignedIdentities)
+			cp.know(a, size, w.SignedIdentities)
 		}
 		if a != nil {
 			list = append(list, a)
@@ -230,7 +238,7 @@ func (cp *ControlPlane) fetchPart(ctx context.Context, secret string, told map[s
 }
 
 // know takes an allocation as servers have sent it.
-func (cp *ControlPlane) know(a *structs.Allocation, identities map[string]string) {
+func (cp *ControlPlane) know(a *structs.Allocation, size int, identities map[string]string) {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
 	k := cp.pulled.known[a.ID]
@@ -238,7 +246,8 @@ func (cp *ControlPlane) know(a *structs.Allocation, identities map[string]string
 		k = &known{}
 		cp.pulled.known[a.ID] = k
 	}
-	k.alloc, k.modified, k.vanished, k.identities = a, a.AllocModifyIndex, false, identities
+	cp.pulled.bytes += size - k.size
+	k.alloc, k.size, k.modified, k.vanished, k.identities = a, size, a.AllocModifyIndex, false, identities
 }
 
 // vanish returns, to be stopped, what runs and the servers have forgotten; in a list of all
@@ -273,6 +282,7 @@ func (cp *ControlPlane) forget(all bool) (gone []string) {
 	for id, k := range cp.pulled.known {
 		if k.gone() {
 			delete(cp.pulled.known, id)
+			cp.pulled.bytes -= k.size
 			if !all {
 				gone = append(gone, id)
 			}

@@ -2,9 +2,10 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // The bounds of what is asked for of one token.
@@ -35,6 +36,19 @@ type wirePolicies struct {
 // everything, it may do everything. A token that they do not know is an error of theirs. Nothing
 // is kept of a token.
 func (cp *ControlPlane) TokenRules(ctx context.Context, token string) (rules []string, everything bool, err error) {
+	done, err := cp.enter()
+	if err != nil {
+		return nil, false, err
+	}
+	defer done()
+	rules, everything, err = cp.tokenRules(ctx, token)
+	if err != nil {
+		return nil, false, refusal(ctx, err)
+	}
+	return rules, everything, nil
+}
+
+func (cp *ControlPlane) tokenRules(ctx context.Context, token string) (rules []string, everything bool, err error) {
 	as := query{request: request{Region: cp.cfg.Region, AuthToken: token}, AllowStale: true}
 	policies := []string{"anonymous"}
 	if token != "" {
@@ -52,6 +66,9 @@ func (cp *ControlPlane) TokenRules(ctx context.Context, token string) (rules []s
 		case is != nil && is.Claims != nil:
 			var found wirePolicies
 			err := cp.servers.now(ctx, "ACL.GetClaimPolicies", as, &found)
+			if wire.Says(err, "Permission denied") { // of a task that is known: ACLs are off there, or it is forgotten
+				return nil, false, nil
+			}
 			return found.rules(), false, err
 		default:
 			return nil, false, structs.ErrACLDenied
@@ -72,7 +89,7 @@ func (cp *ControlPlane) TokenRules(ctx context.Context, token string) (rules []s
 func (cp *ControlPlane) policiesOf(ctx context.Context, as query, is *wireIdentified) ([]string, error) {
 	names := is.ACLToken.Policies
 	if len(is.ACLToken.Roles) > maxRoles || len(names) > maxPolicies {
-		return nil, fmt.Errorf("a token with more than %d roles or %d policies", maxRoles, maxPolicies)
+		return nil, errdefs.New(errdefs.FailedPrecondition, "a token with more than %d roles or %d policies", maxRoles, maxPolicies)
 	}
 	if len(is.ACLToken.Roles) == 0 {
 		return names, nil
@@ -102,7 +119,7 @@ func (cp *ControlPlane) policiesOf(ctx context.Context, as query, is *wireIdenti
 		}
 	}
 	if len(names) > maxPolicies { // one that is left out may be the one that denies
-		return nil, fmt.Errorf("the roles of a token have %d policies: at most %d are looked at", len(names), maxPolicies)
+		return nil, errdefs.New(errdefs.FailedPrecondition, "the roles of a token have %d policies: at most %d are looked at", len(names), maxPolicies)
 	}
 	return names, nil
 }

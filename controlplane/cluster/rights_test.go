@@ -46,18 +46,31 @@ func serveTokens(t *testing.T) (address string) {
 			return client([]string{"a"}, object{"ID": "r1", "Name": "role"}, object{"ID": "gone"})
 		case "ACL.WhoAmI nothing":
 			return client(nil)
-		case "ACL.WhoAmI task":
+		case "ACL.GetClaimPolicies task-without-acl":
+			return nil, errors.New("Permission denied")
+		case "ACL.WhoAmI task", "ACL.WhoAmI task-without-acl":
 			return object{"Identity": object{"Claims": object{"AllocationID": "x"}}}, nil
 		case "ACL.WhoAmI node":
 			return object{"Identity": object{"ClientID": "x"}}, nil
 		case "ACL.WhoAmI many":
 			return client(make([]string, maxPolicies+1))
+		case "ACL.WhoAmI many-roles":
+			return client(nil, make([]object, maxRoles+1)...)
+		case "ACL.WhoAmI most", "ACL.WhoAmI too-many":
+			return client([]string{"a"}, object{"ID": "r1"}, object{"ID": "r2"})
+		case "ACL.GetRolesByID most", "ACL.GetRolesByID too-many":
+			of := func(n int) object { return object{"Policies": slices.Repeat([]any{object{"Name": "c"}}, n)} }
+			rest := maxPolicies - 1
+			if asked.AuthToken == "too-many" {
+				rest++
+			}
+			return object{"ACLRoles": object{"r1": of(rest / 2), "r2": of(rest - rest/2)}}, nil
 		case "ACL.GetRolesByID roles":
 			if !slices.Equal(asked.ACLRoleIDs, []string{"r1", "gone"}) {
 				return nil, errors.New("other roles")
 			}
 			return object{"ACLRoles": object{"r1": object{"Policies": []any{object{"Name": "c"}, nil}}, "gone": nil}}, nil
-		case "ACL.GetPolicies team", "ACL.GetPolicies roles", "ACL.GetPolicies ":
+		case "ACL.GetPolicies team", "ACL.GetPolicies roles", "ACL.GetPolicies most", "ACL.GetPolicies ":
 			return allowing(asked.Names...), nil
 		case "ACL.GetClaimPolicies task":
 			return allowing("claims"), nil
@@ -98,10 +111,14 @@ func TestTheRulesOfATokenAreThoseThatTheServersKnow(t *testing.T) {
 		{"roles", []string{"rules of a", "rules of c"}, false, ""},
 		{"nothing", nil, false, ""},
 		{"task", []string{"rules of claims"}, false, ""},
+		{"task-without-acl", nil, false, ""},
 		{"", []string{"rules of anonymous"}, false, ""},
 		{"node", nil, false, "Permission denied"},
 		{"unknown", nil, false, "ACL token not found"},
 		{"many", nil, false, "more than 128 roles or 1024 policies"},
+		{"many-roles", nil, false, "more than 128 roles or 1024 policies"},
+		{"most", []string{"rules of a", "rules of c"}, false, ""},
+		{"too-many", nil, false, "the roles of a token have 1025 policies: at most 1024 are looked at"},
 	} {
 		rules, all, err := cp.TokenRules(t.Context(), c.token)
 		if c.err != "" {

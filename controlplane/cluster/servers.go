@@ -124,7 +124,7 @@ func (s *servers) keep() {
 			case <-s.ctx.Done():
 			}
 			s.set(nil)
-			s.leave(session)
+			s.leave(session.Session)
 			if session.useful.Load() {
 				wait.Reset()
 			}
@@ -141,7 +141,7 @@ func (s *servers) keep() {
 
 // leave ends a session. What servers have asked on it, and is being done, is waited for by close
 // alone: the next server is not kept waiting for it.
-func (s *servers) leave(session *session) {
+func (s *servers) leave(session *wire.Session) {
 	session.HangUp()
 	s.running.Go(session.Close)
 }
@@ -155,7 +155,7 @@ func (s *servers) dial(address string) (*session, error) {
 		return nil, err
 	}
 	if err := w.Call(ctx, "Status.Ping", query{request: request{Region: s.region}, AllowStale: true}, nil); err != nil {
-		w.Close()
+		s.leave(w)
 		hint := "is it the RPC port of a Nomad server, and do the servers want TLS: tls { rpc = true }?"
 		if s.options.TLS != nil {
 			hint = "do its servers have TLS, and do they accept the certificate for client." + s.region + ".nomad?"
@@ -256,13 +256,18 @@ func (s *servers) callFor(ctx context.Context, limit time.Duration, method strin
 // now asks the server that is connected, and fails when there is none: for what is asked
 // again soon.
 func (s *servers) now(ctx context.Context, method string, args, reply any) error {
+	return s.nowFor(ctx, answerTimeout, method, args, reply)
+}
+
+// nowFor is now, of a server that may take so long to answer.
+func (s *servers) nowFor(ctx context.Context, limit time.Duration, method string, args, reply any) error {
 	s.mu.Lock()
 	session := s.session
 	s.mu.Unlock()
 	if session == nil {
-		return errdefs.NewRecoverable(errdefs.Unavailable, "%s: no server is connected", method)
+		return errdefs.NewRecoverable(errdefs.Unavailable, "no server of the cluster answers now")
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return session.Call(ctx, method, args, reply)
 }

@@ -168,6 +168,16 @@ type Volumes struct {
 // Volumes returns what makes a node's volumes for its servers.
 func (cp *ControlPlane) Volumes(host VolumeHost) Volumes { return Volumes{cp.volumes, host} }
 
+// ready waits until the node has the volumes that it had.
+func (vs Volumes) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, volumeTimeout)
+	defer cancel()
+	if err := vs.host.VolumesReady(ctx); err != nil {
+		return errdefs.NewRecoverable(errdefs.Unavailable, "the node's volumes are not restored yet: %v", err)
+	}
+	return nil
+}
+
 // CreateVolume makes a volume, or takes up one that no plugin is to make. Doing it again changes
 // nothing.
 //
@@ -176,8 +186,8 @@ func (cp *ControlPlane) Volumes(host VolumeHost) Volumes { return Volumes{cp.vol
 // errdefs.AlreadyExists: the node has another one of its name. errdefs.Unavailable: it is being
 // changed, or the node is not up yet. Others are those of the node.
 func (vs Volumes) CreateVolume(ctx context.Context, v *nomad.HostVolume) (made structs.MadeVolume, err error) {
-	if err := vs.host.VolumesReady(ctx); err != nil {
-		return made, errdefs.NewRecoverable(errdefs.Unavailable, "the node's volumes are not restored yet: %v", err)
+	if err := vs.ready(ctx); err != nil {
+		return made, err
 	}
 	end, err := vs.kept.begin(v)
 	if err != nil {
@@ -205,8 +215,8 @@ func (vs Volumes) CreateVolume(ctx context.Context, v *nomad.HostVolume) (made s
 // DeleteVolume removes a volume with what it has. One that is not there is removed. Errors are as
 // of CreateVolume.
 func (vs Volumes) DeleteVolume(ctx context.Context, v *nomad.HostVolume) error {
-	if err := vs.host.VolumesReady(ctx); err != nil {
-		return errdefs.NewRecoverable(errdefs.Unavailable, "the node's volumes are not restored yet: %v", err)
+	if err := vs.ready(ctx); err != nil {
+		return err
 	}
 	end, err := vs.kept.begin(v)
 	if err != nil {

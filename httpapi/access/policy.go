@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ type Route struct {
 	Changes bool
 	// Tasks marks what a task is served with its identity, which then is given only its part.
 	Tasks bool
+	// Elsewhere marks what somebody else answers, who looks at the caller's token.
+	Elsewhere bool
 }
 
 // Policy is who may ask. The zero value serves whoever reaches the API by an address or
@@ -37,6 +40,9 @@ type Policy struct {
 	Rules func(policies []string) []*acl.Rules
 	// Workload verifies the token of a task's identity, as Token does; nil: there are none.
 	Workload func(token string) (*structs.Workload, error)
+	// Rights are those of whoever shows a secret, or none, where somebody else knows that; nil:
+	// Token does. Its errors go to the caller.
+	Rights func(ctx context.Context, secret string) (*acl.Rights, error)
 	// Tasks has nobody served without a token that is good, also where ACLs are off.
 	Tasks bool
 }
@@ -80,12 +86,29 @@ func (p *Policy) Check(r *http.Request, route Route) (Caller, error) {
 	switch {
 	case p.Tasks && Secret(r.Header) == "":
 		return Caller{}, &Refusal{http.StatusUnauthorized, "token", "Unauthorized: show the task's token in the header " + TokenHeader}
-	case p.Token == nil && !p.Tasks:
+	case route.Elsewhere && !p.Tasks:
+		return Caller{}, nil
+	case p.Token == nil && p.Rights == nil && !p.Tasks:
 		return Caller{Rights: acl.Everything()}, nil
 	case route.Needs == acl.Anyone && !p.Tasks:
 		return Caller{}, nil
 	}
+	if p.Rights != nil {
+		return p.ask(r, route)
+	}
 	return p.authorize(r, route)
+}
+
+// ask has somebody else tell what the caller may do.
+func (p *Policy) ask(r *http.Request, route Route) (Caller, error) {
+	rights, err := p.Rights(r.Context(), Secret(r.Header))
+	if err != nil {
+		return Caller{}, err
+	}
+	if rights.Level() < route.Needs && !route.Ruled {
+		return Caller{}, ErrDenied
+	}
+	return Caller{Rights: rights}, nil
 }
 
 // authorize compares what the caller's token allows with what is needed.

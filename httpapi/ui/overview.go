@@ -82,7 +82,7 @@ func conditions(part string, h *nomad.AgentHealth) (all []condition) {
 func (s *site) capacity(a *asker, body *overviewBody) {
 	var allocs []*nomad.AllocationListStub
 	body.Problem = a.try(&allocs, path("allocations"), values("namespace", "*", "resources", "true",
-		"filter", `ClientStatus == "running" or ClientStatus == "pending"`))
+		"filter", `NodeID == "`+s.NodeID+`" and (ClientStatus == "running" or ClientStatus == "pending")`)) // of a cluster's, the node's own
 	r := body.Node.NodeResources
 	if body.Problem != "" || r == nil {
 		return

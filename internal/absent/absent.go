@@ -5,5 +5,7 @@ package absent
 // What several paths and commands are told.
 const (
 	Login        = "there are no ways to log in but tokens, whose secret lets in"
+	Peers        = "a node is its own server, and knows no others"
+	Gossip       = "gossip has no keys: a node is its own server, and talks to no others"
 	Introduction = "a node is its own server: it is introduced to none, and has no identity for others"
 )

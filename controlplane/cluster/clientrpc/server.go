@@ -44,7 +44,7 @@ type Node interface {
 }
 
 // Volumes makes and removes dynamic host volumes, durably: they are there again after a restart.
-// Doing either again is as doing it once.
+// Doing either again is as doing it once. It bounds how long that takes.
 type Volumes interface {
 	CreateVolume(ctx context.Context, v *nomad.HostVolume) (structs.MadeVolume, error)
 	DeleteVolume(ctx context.Context, v *nomad.HostVolume) error

@@ -2,15 +2,11 @@ package clientrpc
 
 import (
 	"context"
-	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
-
-// volumeTimeout bounds what is done with a volume, as in Nomad.
-const volumeTimeout = time.Minute
 
 type volumeArgs struct {
 	ID, Name, PluginID, Namespace, NodeID, HostPath                     string
@@ -50,8 +46,6 @@ func (s *server) createVolume(ctx context.Context, args *volumeArgs) (any, error
 	if v.PluginID == "" {
 		return nil, invalid("volume %q has no plugin", v.Name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, volumeTimeout)
-	defer cancel()
 	made, err := s.Volumes.CreateVolume(ctx, v)
 	if err != nil {
 		return nil, err
@@ -67,8 +61,6 @@ func (s *server) registerVolume(ctx context.Context, args *volumeArgs) (any, err
 		return nil, err
 	}
 	v.PluginID = "" // no plugin makes it
-	ctx, cancel := context.WithTimeout(ctx, volumeTimeout)
-	defer cancel()
 	if _, err := s.Volumes.CreateVolume(ctx, v); err != nil {
 		return nil, err
 	}
@@ -82,8 +74,6 @@ func (s *server) deleteVolume(ctx context.Context, args *volumeArgs) (any, error
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, volumeTimeout)
-	defer cancel()
 	if err := s.Volumes.DeleteVolume(ctx, v); err != nil {
 		return nil, err
 	}

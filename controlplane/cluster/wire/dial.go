@@ -32,6 +32,7 @@ type Options struct {
 	Logger hclog.Logger
 
 	start, write time.Duration // for tests; 0: startTimeout and writeTimeout
+	asking       int64         // likewise; 0: maxAsking
 }
 
 // Dial connects to a server's RPC address ("host:port"). It does not wait for an answer: a

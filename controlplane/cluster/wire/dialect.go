@@ -9,15 +9,19 @@ import (
 
 // dialect is Nomad's msgpack: no extension types, strings and bytes alike, times as Go's
 // binary form. Fields go by their Go names; json tags count for nothing.
-var dialect = func() *codec.MsgpackHandle {
+var dialect = handle("codec")
+
+// handle is that of msgpack whose fields go by a name that one of some tags gives them, or else by
+// their Go names.
+func handle(tags ...string) *codec.MsgpackHandle {
 	h := &codec.MsgpackHandle{}
 	h.RawToString = true
 	h.MapType = reflect.TypeFor[map[string]any]()
 	h.TimeNotBuiltin = true
-	h.TypeInfos = codec.NewTypeInfos([]string{"codec"})
+	h.TypeInfos = codec.NewTypeInfos(tags)
 	h.MaxDepth = maxDepth + 1
 	return h
-}()
+}
 
 // Marshal returns a value as it stands on the wire.
 func Marshal(v any) (raw []byte, err error) {
@@ -40,9 +44,17 @@ func Unmarshal(raw []byte, v any) error {
 }
 
 // decode reads a value whose bounds were looked at.
-func decode(raw []byte, v any) (err error) {
+func decode(raw []byte, v any) error {
+	if r, is := v.(*Raw); is {
+		*r = raw
+		return nil
+	}
+	return decodeBy(dialect, raw, v)
+}
+
+func decodeBy(h *codec.MsgpackHandle, raw []byte, v any) (err error) {
 	defer recovered("decode", &err)
-	if err := codec.NewDecoderBytes(raw, dialect).Decode(v); err != nil {
+	if err := codec.NewDecoderBytes(raw, h).Decode(v); err != nil {
 		return fmt.Errorf("%w: %w", ErrGarbage, err)
 	}
 	return nil

@@ -100,6 +100,9 @@ func (s *Session) serve(conn *yamux.Stream) {
 	default:
 		err = fmt.Errorf("%w: a stream that starts with byte %#02x", ErrGarbage, what[0])
 	}
+	if errors.Is(err, errNoRoom) {
+		s.logger.Warn("refusing a request", "address", s.Address(), "error", err, "most_bytes", maxAsking)
+	}
 	if errors.Is(err, ErrGarbage) {
 		s.logger.Warn("closing a connection that sends what is not understood", "address", s.Address(), "error", err)
 		s.HangUp()
@@ -110,11 +113,13 @@ func (s *Session) serve(conn *yamux.Stream) {
 func (s *Session) serveCalls(conn *yamux.Stream) error {
 	r := bufio.NewReader(conn)
 	for {
-		header, args, err := readRequest(r)
+		header, args, err := s.readRequest(r)
 		if err != nil {
 			return err
 		}
-		if err := s.serveCall(conn, header, args); err != nil {
+		err = s.serveCall(conn, header, args)
+		s.asking.give(len(args))
+		if err != nil {
 			return err
 		}
 		// The next request may be long in coming, but one that has begun has to go on.
@@ -126,8 +131,9 @@ func (s *Session) serveCalls(conn *yamux.Stream) error {
 	}
 }
 
-// readRequest reads a request. Its arguments are still to be decoded.
-func readRequest(r *bufio.Reader) (header requestHeader, args []byte, err error) {
+// readRequest reads a request. Its arguments are still to be decoded, and have their room until
+// that is given back.
+func (s *Session) readRequest(r *bufio.Reader) (header requestHeader, args []byte, err error) {
 	raw, err := readValue(r, maxHeader)
 	if err != nil {
 		return header, nil, err
@@ -135,7 +141,7 @@ func readRequest(r *bufio.Reader) (header requestHeader, args []byte, err error)
 	if err := decode(raw, &header); err != nil {
 		return header, nil, err
 	}
-	args, err = readValue(r, MaxAsk)
+	args, err = readInto(s.asking, r, MaxAsk)
 	return header, args, err
 }
 
@@ -181,7 +187,7 @@ func response(to requestHeader, reply any, err error) ([]byte, error) {
 
 // serveStream answers a streaming request.
 func (s *Session) serveStream(conn *yamux.Stream) error {
-	st := newStream(conn, s.start)
+	st := newStream(conn, s.start, s.asking)
 	defer st.Close()
 	var header streamHeader
 	if err := st.Decode(&header); err != nil {
@@ -193,10 +199,11 @@ func (s *Session) serveStream(conn *yamux.Stream) error {
 	if err := st.encode(streamAck{}); err != nil {
 		return err
 	}
-	args, err := readValue(st.r, MaxAsk)
+	args, err := readInto(s.asking, st.r, MaxAsk)
 	if err != nil {
 		return err
 	}
+	defer s.asking.give(len(args))
 	_ = conn.SetReadDeadline(time.Time{})
 	err = s.handler.Stream(s.ctx, header.Method, func(v any) error { return decode(args, v) }, st)
 	if err == nil {

@@ -28,6 +28,7 @@ type Session struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	places  chan struct{} // one for each stream of the other side that is served
+	asking  *room         // for what they ask
 
 	start, write time.Duration // startTimeout and writeTimeout
 
@@ -38,7 +39,7 @@ type Session struct {
 // newSession serves what the other side asks from now on.
 func newSession(mux *yamux.Session, o Options) *Session {
 	s := &Session{
-		mux: mux, handler: o.Handler, logger: o.Logger, places: make(chan struct{}, MaxServed),
+		mux: mux, handler: o.Handler, logger: o.Logger, places: make(chan struct{}, MaxServed), asking: newRoom(cmp.Or(o.asking, maxAsking)),
 		start: cmp.Or(o.start, startTimeout), write: cmp.Or(o.write, writeTimeout),
 	}
 	if s.logger == nil {
@@ -208,7 +209,7 @@ func (s *Session) Open(ctx context.Context, method string, args any) (*Stream, e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", method, ErrClosed, err)
 	}
-	st := newStream(conn, s.start)
+	st := newStream(conn, s.start, s.asking)
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	var ack streamAck

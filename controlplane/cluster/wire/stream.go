@@ -19,6 +19,7 @@ type Stream struct {
 	conn *yamux.Stream
 	r    *bufio.Reader
 	rest time.Duration // how long a value may take that has begun
+	in   *room         // for a value, while it is read
 
 	sending sync.Mutex
 }
@@ -37,8 +38,8 @@ type frameError struct {
 	Code    *int64
 }
 
-func newStream(conn *yamux.Stream, rest time.Duration) *Stream {
-	return &Stream{conn: conn, r: bufio.NewReader(conn), rest: rest}
+func newStream(conn *yamux.Stream, rest time.Duration, in *room) *Stream {
+	return &Stream{conn: conn, r: bufio.NewReader(conn), rest: rest, in: in}
 }
 
 // Decode reads the next value of the other side, of at most [MaxAsk] bytes. io.EOF: there
@@ -50,10 +51,11 @@ func (st *Stream) Decode(v any) error {
 	}
 	late := time.AfterFunc(st.rest, st.StopReading)
 	defer late.Stop()
-	raw, err := readValue(st.r, MaxAsk)
+	raw, err := readInto(st.in, st.r, MaxAsk)
 	if err != nil {
 		return err
 	}
+	defer st.in.give(len(raw))
 	return decode(raw, v)
 }
 

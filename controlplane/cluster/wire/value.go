@@ -28,14 +28,20 @@ const (
 
 // readValue reads the bytes of one value, of at most limit. It reads no further. What is
 // announced is only kept room for as it comes.
-func readValue(r *bufio.Reader, limit int) ([]byte, error) {
-	v := valueReader{r: r, limit: limit}
+func readValue(r *bufio.Reader, limit int) ([]byte, error) { return readInto(nil, r, limit) }
+
+// readInto reads a value as readValue does, of which each byte has a place in a room. What is
+// returned has its places until it is given back, an error has none.
+func readInto(in *room, r *bufio.Reader, limit int) ([]byte, error) {
+	v := valueReader{r: r, limit: limit, in: in}
 	if err := v.read(); err != nil {
+		in.give(v.taken)
 		if len(v.raw) > 0 && err == io.EOF { //nolint:errorlint // of io.ReadFull, as it is
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, err
 	}
+	in.give(v.taken - len(v.raw))
 	return v.raw, nil
 }
 
@@ -49,6 +55,8 @@ type valueReader struct {
 	r     *bufio.Reader
 	limit int
 	raw   []byte
+	in    *room
+	taken int // of the room
 }
 
 // read reads a value with all that is in it. A container on the stack has its number of
@@ -148,6 +156,10 @@ func (v *valueReader) take(n uint64) ([]byte, error) {
 	start := len(v.raw)
 	for left := int(n); left > 0; {
 		part := min(left, step)
+		if !v.in.take(part) {
+			return nil, errNoRoom
+		}
+		v.taken += part
 		at := len(v.raw)
 		v.raw = append(v.raw, make([]byte, part)...)
 		if got, err := io.ReadFull(v.r, v.raw[at:]); err != nil {
