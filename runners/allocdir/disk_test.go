@@ -204,7 +204,7 @@ func TestWhatFailsOfASnapshotIsSaidInIt(t *testing.T) {
 	require.NoError(t, os.MkdirAll(deep, 0o755))
 	var out bytes.Buffer
 	_, err := d.Snapshot(t.Context(), &out)
-	require.ErrorContains(t, err, "its directories are more than 128 deep")
+	require.EqualError(t, err, "allocdir: snapshot: its directories are more than 128 deep")
 	_, err = built(t).Unpack(t.Context(), &out, nil, 1)
 	require.ErrorContains(t, err, `its node could not send it: "Error snapshotting: its directories are more than 128 deep"`)
 
@@ -215,6 +215,7 @@ func TestWhatFailsOfASnapshotIsSaidInIt(t *testing.T) {
 		var half bytes.Buffer
 		_, err = whole.Snapshot(t.Context(), &failing{&half, 50_000, cut})
 		require.ErrorIs(t, err, cut)
+		require.ErrorIs(t, err, ErrTorn)
 		_, err = built(t).Unpack(t.Context(), &half, nil, 1)
 		require.ErrorIs(t, err, ErrDisk)
 	}

@@ -23,11 +23,15 @@ const (
 	maxPath = 4096
 )
 
+// ErrTorn is returned when an archive was begun and could not be gone on with: what is there of it
+// is none.
+var ErrTorn = errors.New("the archive breaks off")
+
 // Snapshot writes the allocation's disk as a tar archive: what is in the shared data directory
 // and in the tasks' local ones, as Nomad's nodes hand it to each other. Sockets, pipes and devices are
 // left out, and how many were is returned. After an error that is the disk's, the archive ends with a
 // file that says so, and is whole; after one of w's or of ctx, or when a file shrinks while it is read,
-// it is not.
+// it is not: the error is ErrTorn.
 func (d *Dir) Snapshot(ctx context.Context, w io.Writer) (leftOut int, err error) {
 	s := &snapshot{ctx: ctx, out: tar.NewWriter(w)}
 	err = s.disk(d.root)
@@ -35,9 +39,14 @@ func (d *Dir) Snapshot(ctx context.Context, w io.Writer) (leftOut int, err error
 		s.tellFailure(path.Base(d.root), err)
 	}
 	if s.torn == nil && ctx.Err() == nil {
-		s.tear(s.out.Close())
+		_ = s.tear(s.out.Close()) // it is in s.torn
 	}
-	if err = errors.Join(err, s.torn); err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return s.leftOut, fmt.Errorf("allocdir: snapshot: %w: %w", ErrTorn, ctx.Err())
+	case s.torn != nil:
+		return s.leftOut, fmt.Errorf("allocdir: snapshot: %w: %w", ErrTorn, s.torn)
+	case err != nil:
 		return s.leftOut, fmt.Errorf("allocdir: snapshot: %w", err)
 	}
 	return s.leftOut, nil
