@@ -1,0 +1,218 @@
+package clustertest
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+)
+
+// reachable says how a node's API is reached by other nodes.
+const reachable = "bind_addr = \"0.0.0.0\"\ninsecure_api = true\n"
+
+// startOrdinary starts a client of Nomad's own beside ours. It wants the tokens by which a disk is
+// taken over.
+func startOrdinary(t *testing.T, binary, name string, s *server) *process {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("an ordinary client of Nomad runs as root")
+	}
+	dir, port := t.TempDir(), freePorts(t, 3)
+	config := filepath.Join(dir, "client.hcl")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
+name      = %q
+data_dir  = %q
+bind_addr = "127.0.0.1"
+advertise {
+  http = "127.0.0.1"
+  rpc  = "127.0.0.1"
+  serf = "127.0.0.1"
+}
+ports {
+  http = %d
+  rpc  = %d
+  serf = %d
+}
+acl { enabled = true }
+client {
+  enabled = true
+  servers = [%q]
+  gc_disk_usage_threshold = 100
+}
+plugin "raw_exec" { config { enabled = true } }
+`, name, filepath.Join(dir, "data"), port[0], port[1], port[2], s.rpc), 0o600))
+	return newProcess(t, binary, "agent", "-config", config)
+}
+
+// eligible says where allocations may be placed.
+func (s *server) eligible(t *testing.T, id string, is bool) {
+	t.Helper()
+	_, err := s.client.Nodes().ToggleEligibility(id, is, nil)
+	require.NoError(t, err)
+}
+
+// move has all allocations leave a node for another one.
+func (s *server) move(t *testing.T, from, to string) {
+	t.Helper()
+	s.eligible(t, to, true)
+	_, err := s.client.Nodes().UpdateDrain(from, &nomad.DrainSpec{Deadline: time.Minute}, false, nil)
+	require.NoError(t, err)
+}
+
+// newest waits until the newest allocation of a job runs on a node.
+func (s *server) newest(t *testing.T, job, node string) (a *nomad.Allocation) {
+	t.Helper()
+	eventually(t, "an allocation of "+job+" on node "+node, func() (bool, string) {
+		list, _, err := s.client.Jobs().Allocations(job, true, nil)
+		if err != nil || len(list) == 0 {
+			return false, fmt.Sprint(err)
+		}
+		last := list[0]
+		for _, one := range list {
+			if one.CreateIndex > last.CreateIndex {
+				last = one
+			}
+		}
+		if last.NodeID != node || last.ClientStatus != "running" {
+			return false, last.NodeID + " " + last.ClientStatus + events(last.TaskStates)
+		}
+		a, _, err = s.client.Allocations().Info(last.ID, nil)
+		return err == nil, fmt.Sprint(err)
+	})
+	return a
+}
+
+func events(states map[string]*nomad.TaskState) (text string) {
+	for _, state := range states {
+		for _, e := range state.Events {
+			text += "\n  " + e.Type + ": " + e.DisplayMessage + " " + e.Message
+		}
+	}
+	return text
+}
+
+// file reads a file of an allocation, as anybody does that asks servers.
+func (s *server) file(t *testing.T, a *nomad.Allocation, path string) (text string) {
+	t.Helper()
+	eventually(t, path, func() (bool, string) {
+		r, err := s.client.AllocFS().Cat(a, path, nil)
+		if err != nil {
+			return false, err.Error()
+		}
+		defer r.Close()
+		b, err := io.ReadAll(r)
+		text = string(b)
+		return err == nil, fmt.Sprint(err)
+	})
+	return text
+}
+
+// TestADiskGoesToAnOrdinaryClientAndComesBack has a service leave our node for one of Nomad's, and come
+// back, with all that is on its disk.
+func TestADiskGoesToAnOrdinaryClientAndComesBack(t *testing.T) {
+	for _, binary := range binaries(t) {
+		t.Run(filepath.Base(binary), func(t *testing.T) { wandering(t, binary) })
+	}
+}
+
+func wandering(t *testing.T, binary string) {
+	if ip := outward(); ip == "" {
+		t.Skip("this machine has no address but its own")
+	}
+	s := startServers(t, binary, 1, "")[0]
+	startOrdinary(t, binary, "theirs", s)
+	startNode(t, "ours", reachable, s)
+	ours, theirs := s.ready(t, "ours"), s.ready(t, "theirs")
+	s.eligible(t, theirs, false)
+	j := job("w", "service", `cat "$NOMAD_ALLOC_DIR/data/nodes" "$NOMAD_TASK_DIR/deep/er/nodes"
+mkdir -p "$NOMAD_TASK_DIR/deep/er"; ln -sf deep "$NOMAD_TASK_DIR/link"
+dd if=/dev/zero of="$NOMAD_ALLOC_DIR/data/big" bs=1M count=20 2>/dev/null
+echo "$1" >> "$NOMAD_ALLOC_DIR/data/nodes"; echo "$1" >> "$NOMAD_TASK_DIR/deep/er/nodes"
+exec sleep 10000`)
+	task := j.TaskGroups[0].Tasks[0]
+	task.Config["args"] = append(task.Config["args"].([]string), "sh", "${node.unique.name}")
+	j.TaskGroups[0].EphemeralDisk = &nomad.EphemeralDisk{Migrate: ref(true), SizeMB: ref(150)}
+	s.run(t, j)
+	first := s.newest(t, "w", ours)
+	require.Equal(t, "ours\n", s.file(t, first, "alloc/data/nodes"))
+
+	s.move(t, ours, theirs)
+	there := s.newest(t, "w", theirs)
+	require.Equal(t, "ours\ntheirs\n", s.file(t, there, "alloc/data/nodes"))
+	require.Equal(t, "ours\ntheirs\n", s.file(t, there, "t/local/link/er/nodes"))
+
+	s.move(t, theirs, ours)
+	back := s.newest(t, "w", ours)
+	require.Equal(t, "ours\ntheirs\nours\n", s.file(t, back, "alloc/data/nodes"))
+	require.Equal(t, "ours\ntheirs\nours\n", s.file(t, back, "t/local/deep/er/nodes"))
+	info, _, err := s.client.AllocFS().Stat(back, "alloc/data/big", nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 20<<20, info.Size)
+	require.NotContains(t, events(back.TaskStates), "is lost")
+}
+
+// outward is an address of the machine that is not for itself only; empty: it has none.
+func outward() string {
+	all, _ := net.InterfaceAddrs() // none is an answer
+	for _, a := range all {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
+			return ip.IP.String()
+		}
+	}
+	return ""
+}
+
+// TestTasksEndWithoutServersWhenTheirGroupSaysSo takes the servers away, and the agent too.
+func TestTasksEndWithoutServersWhenTheirGroupSaysSo(t *testing.T) {
+	for _, binary := range binaries(t) {
+		t.Run(filepath.Base(binary), func(t *testing.T) {
+			s := startServers(t, binary, 1, "")[0]
+			agent := startNode(t, "ours", "", s)
+			s.ready(t, "ours")
+			pids := filepath.Join(t.TempDir(), "pids")
+			for id, kept := range map[string]time.Duration{"short": 15 * time.Second, "long": time.Hour} {
+				j := job(id, "service", "echo "+id+" $$ >> "+pids+"; exec sleep 10000")
+				j.TaskGroups[0].StopAfterClientDisconnect = &kept
+				if versionOf(t, binary).Segments()[0] > 1 || versionOf(t, binary).Segments()[1] > 7 {
+					j.TaskGroups[0].StopAfterClientDisconnect = nil
+					j.TaskGroups[0].Disconnect = &nomad.DisconnectStrategy{StopOnClientAfter: &kept}
+				}
+				s.run(t, j)
+				s.allocs(t, id, "running")
+			}
+			s.end(syscall.SIGKILL)
+			agent.end(syscall.SIGKILL)
+			agent.start(t)
+			alive := func(id string) bool {
+				b, err := os.ReadFile(pids)
+				require.NoError(t, err)
+				var pid int
+				for line := range strings.Lines(string(b)) {
+					_, _ = fmt.Sscanf(line, id+" %d", &pid) // of the other job
+				}
+				require.NotZero(t, pid)
+				return syscall.Kill(pid, 0) == nil
+			}
+			eventually(t, "the end of the task", func() (bool, string) { return !alive("short"), "it runs" })
+			require.True(t, alive("long"))
+			s.start(t)
+			s.awaitLeader(t)
+			eventually(t, "what the servers are told", func() (bool, string) {
+				list, _, err := s.client.Jobs().Allocations("short", true, nil)
+				if err != nil || len(list) == 0 {
+					return false, fmt.Sprint(err)
+				}
+				first := list[len(list)-1]
+				return first.ClientStatus != "running" && strings.Contains(events(first.TaskStates), "no server was heard for 15s"), first.ClientStatus + events(first.TaskStates)
+			})
+		})
+	}
+}
