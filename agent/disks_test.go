@@ -46,7 +46,7 @@ func startDisks(t *testing.T) (*disks, *allocdir.Dir, *httptest.Server) {
 	return d, dir, server
 }
 
-func askForDisk(t *testing.T, url, header, token string) *http.Response {
+func askForDisk(t *testing.T, url, header, token string) (code int, body io.Reader) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func askForDisk(t *testing.T, url, header, token string) *http.Response {
 	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
 	require.NoError(t, err)
 	t.Cleanup(func() { response.Body.Close() })
-	return response
+	return response.StatusCode, response.Body
 }
 
 func TestAnotherNodeTakesADiskWithItsToken(t *testing.T) {
@@ -72,12 +72,12 @@ func TestAnotherNodeTakesADiskWithItsToken(t *testing.T) {
 		{"/v1/client/allocation/00000000-0000-4000-8000-000000000002/snapshot", "X-Nomad-Token", "right", http.StatusNotFound},
 		{"/v1/client/allocation/" + diskOf + "/stats", "X-Nomad-Token", "right", http.StatusNotFound},
 	} {
-		response := askForDisk(t, server.URL+c.path, c.header, c.token)
-		require.Equal(t, c.code, response.StatusCode, c.path)
+		code, body := askForDisk(t, server.URL+c.path, c.header, c.token)
+		require.Equal(t, c.code, code, c.path)
 		if c.code == http.StatusOK {
 			to := allocdir.New(t.TempDir(), "a")
 			require.NoError(t, to.Build())
-			_, err := to.Unpack(t.Context(), response.Body, nil, 1)
+			_, err := to.Unpack(t.Context(), body, nil, 1)
 			require.NoError(t, err)
 			require.FileExists(t, filepath.Join(to.Data(), "f"))
 		}
@@ -91,10 +91,10 @@ func TestADiskThatBreaksOffIsNotWhole(t *testing.T) {
 	big := filepath.Join(dir.Data(), "big")
 	require.NoError(t, os.WriteFile(big, nil, 0o600))
 	require.NoError(t, os.Truncate(big, 1<<30))
-	response := askForDisk(t, server.URL+"/v1/client/allocation/"+diskOf+"/snapshot", "X-Nomad-Token", "right")
+	_, body := askForDisk(t, server.URL+"/v1/client/allocation/"+diskOf+"/snapshot", "X-Nomad-Token", "right")
 	require.Eventually(t, func() bool { return d.places.TryAcquire(1) }, 30*time.Second, time.Millisecond, "nobody reads")
 	d.places.Release(1)
-	_, err := io.Copy(io.Discard, response.Body)
+	_, err := io.Copy(io.Discard, body)
 	var network net.Error
 	require.True(t, errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network), "%v", err)
 
@@ -102,8 +102,8 @@ func TestADiskThatBreaksOffIsNotWhole(t *testing.T) {
 	require.NoError(t, os.Remove(big))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir.Data(), strings.Repeat("d/", 200)), 0o755))
 	d.patience = time.Minute
-	response = askForDisk(t, server.URL+"/v1/client/allocation/"+diskOf+"/snapshot", "X-Nomad-Token", "right")
-	all, err := io.ReadAll(response.Body)
+	_, body = askForDisk(t, server.URL+"/v1/client/allocation/"+diskOf+"/snapshot", "X-Nomad-Token", "right")
+	all, err := io.ReadAll(body)
 	require.NoError(t, err)
 	require.Contains(t, string(all), "NOMAD-"+diskOf+"-ERROR.log")
 }

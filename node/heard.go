@@ -138,5 +138,5 @@ func stopAfter(a *structs.Allocation) time.Duration {
 	case g.Disconnect != nil && g.Disconnect.StopOnClientAfter != nil:
 		return *g.Disconnect.StopOnClientAfter
 	}
-	return structs.Deref(g.StopAfterClientDisconnect) // before Nomad 1.8
+	return structs.Deref(g.StopAfterClientDisconnect) //nolint:staticcheck // servers before Nomad 1.8 know nothing else
 }

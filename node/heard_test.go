@@ -56,7 +56,7 @@ func stopAfterSilence(after time.Duration) func(*nomad.Job) {
 }
 
 func stopAfterSilenceAsBefore(after time.Duration) func(*nomad.Job) {
-	return func(j *nomad.Job) { j.TaskGroups[0].StopAfterClientDisconnect = &after }
+	return func(j *nomad.Job) { j.TaskGroups[0].StopAfterClientDisconnect = &after } //nolint:staticcheck // servers before Nomad 1.8 know nothing else
 }
 
 // became waits until an allocation has become what it is to be on the node.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-version"
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 )
@@ -49,7 +50,18 @@ client {
 }
 plugin "raw_exec" { config { enabled = true } }
 `, name, filepath.Join(dir, "data"), port[0], port[1], port[2], s.rpc), 0o600))
+	t.Cleanup(func() { unmount(dir) })
 	return newProcess(t, binary, "agent", "-config", config)
+}
+
+// unmount takes away what a client of Nomad's leaves in its directory.
+func unmount(dir string) {
+	mounts, _ := os.ReadFile("/proc/self/mounts") // then the directory is not removed
+	for line := range strings.Lines(string(mounts)) {
+		if words := strings.Fields(line); len(words) > 1 && strings.HasPrefix(words[1], dir+"/") {
+			_ = syscall.Unmount(words[1], 0)
+		}
+	}
 }
 
 // eligible says where allocations may be placed.
@@ -99,20 +111,18 @@ func events(states map[string]*nomad.TaskState) (text string) {
 	return text
 }
 
-// file reads a file of an allocation, as anybody does that asks servers.
-func (s *server) file(t *testing.T, a *nomad.Allocation, path string) (text string) {
+// has waits until a file of an allocation has a content, as anybody sees it who asks servers.
+func (s *server) has(t *testing.T, a *nomad.Allocation, path, want string) {
 	t.Helper()
-	eventually(t, path, func() (bool, string) {
+	eventually(t, path+" with "+want, func() (bool, string) {
 		r, err := s.client.AllocFS().Cat(a, path, nil)
 		if err != nil {
 			return false, err.Error()
 		}
 		defer r.Close()
 		b, err := io.ReadAll(r)
-		text = string(b)
-		return err == nil, fmt.Sprint(err)
+		return err == nil && string(b) == want, string(b)
 	})
-	return text
 }
 
 // TestADiskGoesToAnOrdinaryClientAndComesBack has a service leave our node for one of Nomad's, and come
@@ -150,17 +160,17 @@ exec sleep 10000`)
 	j.TaskGroups[0].EphemeralDisk = &nomad.EphemeralDisk{Migrate: ref(true), SizeMB: ref(150)}
 	s.run(t, j)
 	first := s.newest(t, "w", ours)
-	require.Equal(t, "ours\n", s.file(t, first, "alloc/data/nodes"))
+	s.has(t, first, "alloc/data/nodes", "ours\n")
 
 	s.move(t, ours, theirs)
 	there := s.newest(t, "w", theirs)
-	require.Equal(t, "ours\ntheirs\n", s.file(t, there, "alloc/data/nodes"))
-	require.Equal(t, "ours\ntheirs\n", s.file(t, there, "t/local/link/er/nodes"))
+	s.has(t, there, "alloc/data/nodes", "ours\ntheirs\n")
+	s.has(t, there, "t/local/link/er/nodes", "ours\ntheirs\n")
 
 	s.move(t, theirs, ours)
 	back := s.newest(t, "w", ours)
-	require.Equal(t, "ours\ntheirs\nours\n", s.file(t, back, "alloc/data/nodes"))
-	require.Equal(t, "ours\ntheirs\nours\n", s.file(t, back, "t/local/deep/er/nodes"))
+	s.has(t, back, "alloc/data/nodes", "ours\ntheirs\nours\n")
+	s.has(t, back, "t/local/deep/er/nodes", "ours\ntheirs\nours\n")
 	info, _, err := s.client.AllocFS().Stat(back, "alloc/data/big", nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 20<<20, info.Size)
@@ -188,9 +198,9 @@ func TestTasksEndWithoutServersWhenTheirGroupSaysSo(t *testing.T) {
 			pids := filepath.Join(t.TempDir(), "pids")
 			for id, kept := range map[string]time.Duration{"short": 15 * time.Second, "long": time.Hour} {
 				j := job(id, "service", "echo "+id+" $$ >> "+pids+"; exec sleep 10000")
-				j.TaskGroups[0].StopAfterClientDisconnect = &kept
-				if versionOf(t, binary).Segments()[0] > 1 || versionOf(t, binary).Segments()[1] > 7 {
-					j.TaskGroups[0].StopAfterClientDisconnect = nil
+				if versionOf(t, binary).LessThan(version.Must(version.NewVersion("1.8.0"))) {
+					j.TaskGroups[0].StopAfterClientDisconnect = &kept //nolint:staticcheck // these servers know nothing else
+				} else {
 					j.TaskGroups[0].Disconnect = &nomad.DisconnectStrategy{StopOnClientAfter: &kept}
 				}
 				s.run(t, j)
