@@ -20,6 +20,9 @@ import (
 const (
 	// maxDisks is how many disks other nodes take at once; more of them wait.
 	maxDisks = 64
+	// diskRefusal bounds how long who is refused may take with it, and diskStart how long a disk is waited
+	// for that may be restored yet.
+	diskRefusal, diskStart = 5 * time.Second, time.Minute
 	// diskPatience is how long another node may take nothing of what is sent.
 	diskPatience = 10 * time.Minute
 )
@@ -65,22 +68,39 @@ func (d *disks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	deadlines := http.NewResponseController(w)
-	_, _ = deadlines.SetReadDeadline(time.Now().Add(refusalTimeout)), deadlines.SetWriteDeadline(time.Now().Add(refusalTimeout))
+	_, _ = deadlines.SetReadDeadline(time.Now().Add(diskRefusal)), deadlines.SetWriteDeadline(time.Now().Add(diskRefusal))
 	if err := d.may(of[1], token(r)); err != nil {
 		refuseDisk(w, err)
 		return
 	}
-	dir, err := d.directory(of[1])
+	_, _ = deadlines.SetReadDeadline(time.Time{}), deadlines.SetWriteDeadline(time.Time{})
+	dir, err := d.await(r.Context(), of[1])
 	if err != nil {
 		refuseDisk(w, err)
 		return
 	}
-	_ = deadlines.SetReadDeadline(time.Time{})
 	if d.places.Acquire(r.Context(), 1) != nil {
 		return // whoever has asked is gone
 	}
 	defer d.places.Release(1)
 	d.send(r.Context(), w, dir, of[1])
+}
+
+// await is the directory of an allocation. One that may be there yet is waited for: who asks, asks once.
+func (d *disks) await(ctx context.Context, allocID string) (dir *allocdir.Dir, err error) {
+	ctx, cancel := context.WithTimeout(ctx, diskStart)
+	defer cancel()
+	for {
+		dir, err = d.directory(allocID)
+		if !errors.Is(err, errdefs.Unavailable) {
+			return dir, err
+		}
+		select {
+		case <-time.After(diskStart / 600):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // send sends a disk. One that breaks off ends the connection, so that it is not taken for a whole one.

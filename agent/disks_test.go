@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ func startDisks(t *testing.T) (*disks, *allocdir.Dir, *httptest.Server) {
 	t.Helper()
 	dir := allocdir.New(t.TempDir(), diskOf)
 	require.NoError(t, dir.Build())
+	var starting atomic.Int32 // the first answers are of a node that is
+	starting.Store(2)
 	d := &disks{
 		next: http.NotFoundHandler(), places: semaphore.NewWeighted(1), patience: time.Minute, warn: func(string, ...any) {},
 		may: func(_, token string) error {
@@ -35,6 +38,9 @@ func startDisks(t *testing.T) (*disks, *allocdir.Dir, *httptest.Server) {
 			return nil
 		},
 		directory: func(id string) (*allocdir.Dir, error) {
+			if starting.Add(-1) >= 0 {
+				return nil, errdefs.NewRecoverable(errdefs.Unavailable, "the node is restoring its allocations")
+			}
 			if id != diskOf {
 				return nil, errdefs.New(errdefs.NotFound, "unknown allocation %q", id)
 			}

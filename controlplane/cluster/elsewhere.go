@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// dialTimeout and headerTimeout bound what another node may take to begin with a disk.
-	dialTimeout, headerTimeout = 10 * time.Second, time.Minute
-	// stallTimeout is how long nothing of a disk may come.
-	stallTimeout = 2 * time.Minute
+	// dialTimeout bounds how long it may take to connect to another node.
+	dialTimeout = 10 * time.Second
+	// stallTimeout is how long nothing of a disk may come: many nodes may want one at once.
+	stallTimeout = 10 * time.Minute
 	// maxRefusal bounds what is shown of another node's refusal, in bytes.
 	maxRefusal = 200
 )
@@ -93,7 +93,7 @@ func (cp *ControlPlane) allocationElsewhere(ctx context.Context, namespace, id s
 }
 
 // Disk implements watcher.Elsewhere: the other node is asked, at the address that it has told the
-// servers, with the token that they have given this one for it. What does not come for two minutes
+// servers, with the token that they have given this one for it. What does not come for ten minutes
 // ends it.
 func (cp *ControlPlane) Disk(ctx context.Context, of *structs.Allocation, id, nodeID string) (io.ReadCloser, error) {
 	select {
@@ -159,7 +159,7 @@ func (cp *ControlPlane) download(ctx context.Context, from *url.URL, token strin
 	transport := &http.Transport{
 		DialContext:     (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSClientConfig: secured, TLSHandshakeTimeout: dialTimeout,
-		ResponseHeaderTimeout: headerTimeout, DisableKeepAlives: true,
+		ResponseHeaderTimeout: stallTimeout, DisableKeepAlives: true,
 	}
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -222,11 +222,12 @@ func (s *stream) Close() error {
 // one of this node's allocations: it is made of the node's secret. Other errors are
 // errdefs.PermissionDenied.
 func (cp *ControlPlane) MayTakeDisk(allocID, token string) error {
-	cp.mu.Lock()
-	secret := cp.secretID
-	cp.mu.Unlock()
 	given, err := base64.URLEncoding.DecodeString(token)
-	if err == nil && secret != "" {
+	if err == nil && len(given) == blake2b.Size {
+		secret, err := cp.cfg.Secret() // servers may not have been heard yet
+		if err != nil {
+			return err
+		}
 		h, err := blake2b.New512([]byte(secret))
 		if err != nil {
 			return err

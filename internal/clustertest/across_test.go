@@ -234,3 +234,42 @@ func TestTasksEndWithoutServersWhenTheirGroupSaysSo(t *testing.T) {
 		})
 	}
 }
+
+// TestATaskIsToldThatServersHadMissedIt has an agent away until servers do not know what has become of its
+// allocation: it runs on, and they take it back.
+func TestATaskIsToldThatServersHadMissedIt(t *testing.T) {
+	for _, binary := range binaries(t) {
+		t.Run(filepath.Base(binary), func(t *testing.T) {
+			s := startServers(t, binary, 1, "")[0]
+			agent := startNode(t, "ours", "", s)
+			s.ready(t, "ours")
+			marks := filepath.Join(t.TempDir(), "marks")
+			j := job("kept", "service", "echo started >> "+marks+"; exec sleep 10000")
+			keep, no := time.Hour, false
+			if versionOf(t, binary).LessThan(version.Must(version.NewVersion("1.8.0"))) {
+				j.TaskGroups[0].MaxClientDisconnect = &keep //nolint:staticcheck // these servers know nothing else
+			} else {
+				j.TaskGroups[0].Disconnect = &nomad.DisconnectStrategy{LostAfter: &keep, Replace: &no}
+			}
+			s.run(t, j)
+			id := s.allocs(t, "kept", "running")[0].ID
+			agent.end(syscall.SIGKILL)
+			status := func() (status string, reconnects int) {
+				a, _, err := s.client.Allocations().Info(id, nil)
+				if err != nil {
+					return err.Error(), 0
+				}
+				return a.ClientStatus, strings.Count(events(a.TaskStates), "Reconnected: Client reconnected")
+			}
+			eventually(t, "that servers miss it", func() (bool, string) { is, _ := status(); return is == "unknown", is })
+			agent.start(t)
+			eventually(t, "its being back", func() (bool, string) {
+				is, reconnects := status()
+				return is == "running" && reconnects == 1, fmt.Sprint(is, reconnects)
+			})
+			started, err := os.ReadFile(marks)
+			require.NoError(t, err)
+			require.Equal(t, "started\n", string(started))
+		})
+	}
+}
