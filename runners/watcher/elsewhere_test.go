@@ -123,9 +123,9 @@ func TestADiskIsFetchedFromAnotherNodeWhereItIsToBeMigrated(t *testing.T) {
 		"none":                              {nil, "p", "", ""},
 		"the one between has never started": {&nomad.EphemeralDisk{Migrate: &yes}, "never", "foreign", ""},
 		"the one between has run here":      {&nomad.EphemeralDisk{Migrate: &yes}, "has run", "here", ""},
-		"nobody knows it":                   {&nomad.EphemeralDisk{Migrate: &yes}, "forgotten", "", "watcher: disk of allocation forgotten: the servers do not tell where it was"},
-		"its node does not give it":         {&nomad.EphemeralDisk{Migrate: &yes}, "kept back", "", "watcher: disk of allocation kept back: 403"},
-		"its node gives something else":     {&nomad.EphemeralDisk{Migrate: &yes}, "odd", "", "watcher: disk of allocation odd: allocdir: the disk is not taken"},
+		"nobody knows it":                   {&nomad.EphemeralDisk{Migrate: &yes}, "forgotten", "", "allocation forgotten: the servers do not tell where it was"},
+		"its node does not give it":         {&nomad.EphemeralDisk{Migrate: &yes}, "kept back", "", "allocation kept back: 403"},
+		"its node gives something else":     {&nomad.EphemeralDisk{Migrate: &yes}, "odd", "", "allocation odd: allocdir: the disk is not taken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ended := make(chan struct{})

@@ -195,10 +195,10 @@ func (w *Watcher) Migrate(ctx context.Context, to *allocdir.Dir, tasks []string)
 			continue
 		}
 		if _, err := r.AllocDir().Settle(tasks); err != nil {
-			return "", fmt.Errorf("watcher: disk of allocation %s: %w", id, err)
+			return "", fmt.Errorf("allocation %s: %w", id, err)
 		}
 		if err := to.Move(r.AllocDir(), tasks); err != nil {
-			return "", fmt.Errorf("watcher: disk of allocation %s: %w", id, err)
+			return "", fmt.Errorf("allocation %s: %w", id, err)
 		}
 		if started(r) {
 			return "", nil
@@ -228,9 +228,9 @@ func (w *Watcher) fetch(ctx context.Context, id string, to *allocdir.Dir, tasks 
 	}
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("watcher: disk of allocation %s: %w", id, err)
+		return "", fmt.Errorf("allocation %s: %w", id, err)
 	case leftOut > 0:
-		return fmt.Sprintf("%d devices, pipes or hard links of the disk of allocation %s are left out", leftOut, id), nil
+		return fmt.Sprintf("%d devices, pipes or hard links of the disk of allocation %s are left out: a disk has files, directories and links", leftOut, id), nil
 	}
 	return "", nil
 }
