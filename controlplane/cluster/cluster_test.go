@@ -50,6 +50,7 @@ type server struct {
 	tokens   map[string]string         // for disks, by allocation
 	others   map[string]*wireElsewhere // allocations of other nodes
 	nodes    map[string]map[string]any // other nodes
+	behind   bool                      // the next answer of an allocation of another node is an old one
 	calls    map[string]int
 }
 

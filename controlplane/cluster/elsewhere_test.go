@@ -25,10 +25,15 @@ func (s *server) elsewhere(ctx context.Context, a args) (any, error) {
 	if err := s.await(ctx, a.MinQueryIndex); err != nil {
 		return nil, err
 	}
-	return struct {
+	type answer struct {
 		Alloc *wireElsewhere
 		Index uint64
-	}{s.others[a.AllocID], s.index}, nil
+	}
+	if s.behind {
+		s.behind = false
+		return answer{nil, 1}, nil
+	}
+	return answer{s.others[a.AllocID], s.index}, nil
 }
 
 // is has an allocation of another node become something; empty: the servers forget it.
@@ -64,16 +69,17 @@ func TestAnAllocationOfAnotherNodeIsWaitedFor(t *testing.T) {
 		told  bool
 		node  string
 	}{
-		"it has ended":                         {[]string{"complete"}, false, otherNode},
-		"it ends":                              {[]string{"running", "running", "failed"}, true, otherNode},
-		"its node is lost":                     {[]string{"running", "lost"}, true, otherNode},
-		"its node is not heard of":             {[]string{"running", "unknown"}, true, otherNode},
-		"the servers forget it":                {[]string{"pending", ""}, true, ""},
-		"the servers have forgotten it":        {[]string{""}, false, ""},
-		"the servers do not tell":              {[]string{"refused: Permission denied"}, false, ""},
-		"it is of a pool that is not seen":     {[]string{"refused: Unknown allocation \"x\""}, false, ""},
-		"an error that passes":                 {[]string{"refused: raft is busy", "complete"}, false, otherNode},
-		"the leader is lost while it is asked": {[]string{"running", "refused: No cluster leader", "complete"}, true, otherNode},
+		"it has ended":                          {[]string{"complete"}, false, otherNode},
+		"it ends":                               {[]string{"running", "running", "failed"}, true, otherNode},
+		"its node is lost":                      {[]string{"running", "lost"}, true, otherNode},
+		"its node is not heard of":              {[]string{"running", "unknown"}, true, otherNode},
+		"the servers forget it":                 {[]string{"pending", ""}, true, ""},
+		"the servers have forgotten it":         {[]string{""}, false, ""},
+		"the servers do not tell":               {[]string{"refused: Permission denied"}, false, ""},
+		"it is of a pool that is not seen":      {[]string{"refused: Unknown allocation \"x\""}, false, ""},
+		"a server that is behind knows nothing": {[]string{"running", "behind", "complete"}, true, otherNode},
+		"an error that passes":                  {[]string{"refused: raft is busy", "complete"}, false, otherNode},
+		"the leader is lost while it is asked":  {[]string{"running", "refused: No cluster leader", "complete"}, true, otherNode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startServer(t)
@@ -94,11 +100,18 @@ func TestAnAllocationOfAnotherNodeIsWaitedFor(t *testing.T) {
 					s.mu.Unlock()
 					return
 				}
+				if status == "behind" {
+					s.mu.Lock()
+					s.behind = true
+					s.next()
+					s.mu.Unlock()
+					return
+				}
 				s.is(of.PreviousAllocation, status)
 			}
 			for i, status := range c.steps {
 				step(status)
-				if i == 0 {
+				if i == 0 { // it is asked for once something is known of it
 					go func() {
 						node, err := cp.AwaitEnd(t.Context(), of, of.PreviousAllocation, func(node string) { waits <- node })
 						done <- answer{node, err}
