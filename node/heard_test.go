@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
@@ -157,8 +158,24 @@ func TestWithoutServersNothingIsStopped(t *testing.T) {
 	w.node.heard.mu.Lock()
 	w.node.heard.last = time.Now().Add(-time.Hour)
 	w.node.heard.mu.Unlock()
-	left, any := w.node.stopAllUnheard()
-	require.True(t, any)
+	left, some := w.node.stopAllUnheard()
+	require.True(t, some)
 	require.Equal(t, time.Millisecond, left)
 	require.Equal(t, structs.ClientRunning, w.became(a.ID, structs.ClientRunning).ClientStatus)
+}
+
+// Servers of many nodes want few heartbeats: a group that is more impatient than that does not end
+// while they are well.
+func TestNothingIsStoppedBeforeAHeartbeatIsMissed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "heard")
+	h := newHeard(file, hclog.NewNullLogger())
+	h.now(time.Hour)
+	name, second := "g", time.Second
+	a := &structs.Allocation{TaskGroup: name, Job: &nomad.Job{TaskGroups: []*nomad.TaskGroup{{Name: &name, Disconnect: &nomad.DisconnectStrategy{StopOnClientAfter: &second}}}}}
+	require.Equal(t, time.Hour, (&Node{heard: h}).silence(a))
+	require.Equal(t, time.Hour, (&Node{heard: newHeard(file, hclog.NewNullLogger())}).silence(a), "a later agent knows")
+	h.now(time.Millisecond)
+	require.Equal(t, time.Second, (&Node{heard: h}).silence(a))
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.Equal(t, time.Second, (&Node{heard: newHeard(file, hclog.NewNullLogger())}).silence(a), "what is in it is lost")
 }

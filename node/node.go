@@ -54,8 +54,8 @@ type Config struct {
 	// expected; optional: they all have.
 	ReadyFor  func(ctx context.Context, a *structs.Allocation) error
 	AllocsDir string
-	// HeardFile is a file whose time of change is kept at when a control plane that wants heartbeats
-	// was heard last; empty: that is not kept.
+	// HeardFile is a file whose time of change is when a control plane that wants heartbeats was
+	// heard last; empty: that is not kept.
 	HeardFile string
 	// Identity is what the operator configures about the node: Name, Datacenter, Region,
 	// Pool, Class, Meta, Reserved, HTTPAddress and Version. The rest is found out.

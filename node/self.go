@@ -183,7 +183,7 @@ func (n *Node) registerLoop(ctx context.Context) {
 		known, lasts := time.Now(), ttl
 		var heartbeat <-chan time.Time
 		if ttl > 0 {
-			n.heard.now()
+			n.heard.now(ttl)
 			heartbeat = time.After(ttl / 2)
 		}
 		select {

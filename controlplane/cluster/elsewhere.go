@@ -46,7 +46,7 @@ func (cp *ControlPlane) AwaitEnd(ctx context.Context, of *structs.Allocation, id
 			cp.logger.Warn("the servers do not tell of the allocation that another replaces: it is not waited for", "alloc_id", of.ID, "previous_alloc", id, "error", err)
 			return "", nil
 		case err != nil:
-			if failure != err.Error() { // which may last
+			if failure != err.Error() && !errors.Is(err, errdefs.Unavailable) { // which may last
 				failure = err.Error()
 				cp.logger.Warn("asking for the allocation that another replaces failed, trying again", "alloc_id", of.ID, "previous_alloc", id, "error", err)
 			}
