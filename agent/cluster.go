@@ -22,6 +22,7 @@ const (
 	tokenFile  = "node_token.jwt"  // by which servers know the node
 	introFile  = "intro_token.jwt" // by which they let it in, written by the operator
 
+	heardFile   = "cluster.heard"   // whose time of change is when servers were heard last
 	volumesFile = "cluster.volumes" // the dynamic host volumes that servers have it make
 )
 
@@ -81,6 +82,7 @@ func (a *agent) connect() error {
 		Servers: a.cfg.Client.Servers,
 		Region:  a.cfg.Region,
 		TLS:     secured,
+		NodeTLS: func() (*tls.Config, error) { return nodeTLS(a.cfg.Access.TLS, a.cfg.Region) },
 		Secret: func() (string, error) {
 			id, err := a.state.Node()
 			if err != nil || id == nil {
@@ -109,6 +111,14 @@ func (a *agent) controlPlane() node.ControlPlane {
 	return counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes}
 }
 
+// heardFile is where it is kept when servers were heard last; empty: there are none.
+func (a *agent) heardFile() string {
+	if a.cluster == nil {
+		return ""
+	}
+	return filepath.Join(a.cfg.DataDir, heardFile)
+}
+
 func removeIfThere(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -121,7 +131,31 @@ func serverTLS(t config.TLS, region string) (*tls.Config, error) {
 	if !t.RPC {
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "server." + region + ".nomad"}
+	c, err := clusterTLS(t, "server."+region+".nomad")
+	if err != nil || t.VerifyServerHostname {
+		return c, err
+	}
+	// The chain is verified all the same, below: only the name is not.
+	c.InsecureSkipVerify = true
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		between := x509.NewCertPool()
+		for _, cert := range s.PeerCertificates[1:] {
+			between.AddCert(cert)
+		}
+		_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: c.RootCAs, Intermediates: between})
+		return err
+	}
+	return c, nil
+}
+
+// nodeTLS is how connections to other nodes are encrypted that have it.
+func nodeTLS(t config.TLS, region string) (*tls.Config, error) {
+	return clusterTLS(t, "client."+region+".nomad")
+}
+
+// clusterTLS is that of connections to who has the certificate for a name, from the cluster's authority.
+func clusterTLS(t config.TLS, name string) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
 	if t.CAFile != "" {
 		authorities, err := os.ReadFile(t.CAFile)
 		if err != nil {
@@ -137,18 +171,6 @@ func serverTLS(t config.TLS, region string) (*tls.Config, error) {
 			return nil, err
 		}
 		c.Certificates = []tls.Certificate{pair}
-	}
-	if !t.VerifyServerHostname {
-		// The chain is verified all the same, below: only the name is not.
-		c.InsecureSkipVerify = true
-		c.VerifyConnection = func(s tls.ConnectionState) error {
-			between := x509.NewCertPool()
-			for _, cert := range s.PeerCertificates[1:] {
-				between.AddCert(cert)
-			}
-			_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: c.RootCAs, Intermediates: between})
-			return err
-		}
 	}
 	return c, nil
 }

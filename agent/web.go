@@ -61,7 +61,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 	}, access.NewBounds(taskLimits()))
 	a.taskAPI.serve(w.counted(tasks), a.logger.Named("task_api"))
 	w.server = &http.Server{
-		Handler:           w.counted(api),
+		Handler:           w.counted(a.disks(api)),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnContext:       access.ConnContext,
 		ReadHeaderTimeout: 10 * time.Second,

@@ -222,6 +222,9 @@ func (n *Node) update(a *structs.Allocation) {
 		n.logger.Error("storing an allocation's update failed; it is applied all the same", "alloc_id", a.ID, "error", err)
 	}
 	r.Update(a)
+	if a.ClientStatus == structs.ClientUnknown && !a.ServerTerminal() {
+		r.Reconnected() // the control plane had missed the node, and kept the allocation's place
+	}
 }
 
 // add returns a runner, which is to be run, for an allocation that is new here, once
@@ -331,6 +334,7 @@ func (n *Node) addRunner(id string, r *alloc.Runner) bool {
 	}
 	n.runners[id] = &entry{runner: r}
 	n.mark(id)
+	n.heard.wake.Set()
 	return true
 }
 
@@ -431,6 +435,7 @@ func (n *Node) restore(ctx context.Context) error {
 			continue
 		}
 		if r = n.readBack(r); r != nil {
+			n.stopUnheard(r, n.heard.before)
 			restored = append(restored, r)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/runners/watcher"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
@@ -39,6 +40,9 @@ type Config struct {
 	Devices Devices
 	// Volumes makes dynamic host volumes; optional: there are none.
 	Volumes Volumes
+	// Elsewhere knows the allocations of other nodes that this one's replace; optional: there are
+	// no other nodes.
+	Elsewhere watcher.Elsewhere
 	// Workloads has what outlived the last agent; optional: nothing does.
 	Workloads Workloads
 	// BootID is the machine's run; optional: it is not known when the machine was restarted.
@@ -50,6 +54,9 @@ type Config struct {
 	// expected; optional: they all have.
 	ReadyFor  func(ctx context.Context, a *structs.Allocation) error
 	AllocsDir string
+	// HeardFile is a file whose time of change is when a control plane that wants heartbeats was
+	// heard last; empty: that is not kept.
+	HeardFile string
 	// Identity is what the operator configures about the node: Name, Datacenter, Region,
 	// Pool, Class, Meta, Reserved, HTTPAddress and Version. The rest is found out.
 	Identity structs.Node
@@ -97,6 +104,8 @@ type Node struct {
 	report *reporter
 	// services keeps what is registered equal to what the runners want.
 	services *registrar
+
+	heard *heard // when the control plane was
 
 	ended      wake.Signal   // an allocation has ended, or its end was reported
 	destroying chan struct{} // one for each that is being collected; capacity GC.Parallel
@@ -188,6 +197,7 @@ func New(cfg Config) (*Node, error) {
 		report:      newReporter(cfg.ControlPlane, n.ID, cfg.Logger, ended.Set),
 		services:    newRegistrar(cfg.ControlPlane, n.ID, cfg.Logger),
 		ended:       ended,
+		heard:       newHeard(cfg.HeardFile, cfg.Logger),
 		destroying:  make(chan struct{}, cfg.GC.Parallel),
 		diskUse:     measureDisk,
 		machine:     fingerprintMachine,
@@ -266,6 +276,7 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 	n.self.markReady()
 	loops.Go(func() { n.gcLoop(ctx) })
 	loops.Go(func() { n.fingerprintLoop(ctx) })
+	loops.Go(func() { n.heardLoop(ctx) })
 	// Reports go on until the runners have reported their last state.
 	reports, endReports := context.WithCancel(context.WithoutCancel(ctx))
 	var reporting sync.WaitGroup

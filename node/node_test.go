@@ -22,6 +22,7 @@ import (
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/plugintest"
 	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/runners/watcher"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
@@ -48,6 +49,8 @@ type world struct {
 	leave    bool                                           // nothing behind
 	disk     func(context.Context, string) (diskUse, error) // of any file system
 	volumes  Volumes
+	heard    string // the file of when the control plane was
+	other    watcher.Elsewhere
 
 	node *Node
 	end  func()
@@ -87,6 +90,8 @@ func (w *world) launch() (ready chan struct{}) {
 		ReadyFor:     w.readyFor,
 		DriversReady: w.ready,
 		AllocsDir:    filepath.Join(w.dir, "alloc"),
+		HeardFile:    w.heard,
+		Elsewhere:    w.other,
 		Identity:     structs.Node{Name: "here", Datacenter: "dc1", Region: "global"},
 		GC:           w.gc,
 		Ephemeral:    w.leave,
@@ -569,58 +574,47 @@ func TestWhatWasStoredRunsOnWithoutTheControlPlane(t *testing.T) {
 	require.Equal(t, 1, w.machine.started(a.ID))
 }
 
-// expiringPlane can be made to answer nothing for longer than a registration lasts.
-type expiringPlane struct {
-	ControlPlane
-	mu   sync.Mutex
-	away bool
-	from time.Time // the first call without an answer; zero: none yet
+// missingPlane says of allocations that it does not know what has become of them.
+type missingPlane struct{ ControlPlane }
+
+func (p missingPlane) Allocations(ctx context.Context, nodeID string, min uint64) (*structs.Assignments, error) {
+	news, err := p.ControlPlane.Allocations(ctx, nodeID, min)
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range news.Changed {
+		a = a.Copy()
+		a.ClientStatus = structs.ClientUnknown
+		a.AllocModifyIndex++
+		news.Changed[i] = a
+	}
+	return news, nil
 }
 
-const lapsingTTL = 50 * time.Millisecond
-
-func (p *expiringPlane) answers() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.away {
-		return true
-	}
-	if p.from.IsZero() {
-		p.from = time.Now()
-	}
-	p.away = time.Since(p.from) <= lapsingTTL
-	return !p.away
-}
-
-func (p *expiringPlane) Register(ctx context.Context, n *structs.Node) (time.Duration, error) {
-	if !p.answers() {
-		return 0, errors.New("connection refused")
-	}
-	_, err := p.ControlPlane.Register(ctx, n)
-	return lapsingTTL, err
-}
-
-func (p *expiringPlane) Heartbeat(context.Context, string) (time.Duration, error) {
-	if !p.answers() {
-		return 0, errors.New("connection refused")
-	}
-	return lapsingTTL, nil
-}
-
-func TestEveryTaskHasAnEventWhenTheControlPlaneIsBack(t *testing.T) {
+// That a control plane was away for some time is nothing that a task has to be told of.
+func TestATaskHasAnEventWhenTheControlPlaneHadMissedItsNode(t *testing.T) {
 	w := newWorld(t)
-	plane := &expiringPlane{ControlPlane: w.plane}
-	w.plane = plane
 	w.start()
 	w.run("s", "service")
 	w.awaitStatus("s", structs.ClientRunning)
-	plane.mu.Lock()
-	plane.away = true
-	plane.mu.Unlock()
-	w.await("the event", func() bool {
-		events := w.awaitStatus("s", structs.ClientRunning).TaskStates["t"].Events
-		return events[len(events)-1].Type == structs.EventReconnected
-	})
+	w.end()
+	plain := w.plane
+	events := func() (n int) {
+		for _, e := range w.awaitStatus("s", structs.ClientRunning).TaskStates["t"].Events {
+			if e.Type == structs.EventReconnected {
+				n++
+			}
+		}
+		return n
+	}
+	w.plane = missingPlane{plain}
+	w.start()
+	w.await("the event", func() bool { return events() == 1 })
+	w.end()
+	w.plane = plain
+	w.start()
+	require.Equal(t, 1, events())
+	require.Equal(t, 1, w.machine.started(w.awaitStatus("s", structs.ClientRunning).ID))
 }
 
 func TestANodeEndsThoughTheControlPlaneNeverAnswers(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/wasmnode/wasmnode/internal/wake"
-	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -177,14 +176,14 @@ func (n *Node) register(ctx context.Context) (ttl time.Duration, err error) {
 }
 
 // registerLoop makes the node known, and then informs the control plane of changes and that
-// the node is alive. When the control plane got no heartbeat for longer than its registration
-// lasts, its tasks have an event that it is back.
+// the node is alive.
 func (n *Node) registerLoop(ctx context.Context) {
 	ttl, err := n.register(ctx)
 	for err == nil {
 		known, lasts := time.Now(), ttl
 		var heartbeat <-chan time.Time
 		if ttl > 0 {
+			n.heard.now(ttl)
 			heartbeat = time.After(ttl / 2)
 		}
 		select {
@@ -199,22 +198,8 @@ func (n *Node) registerLoop(ctx context.Context) {
 			}
 		}
 		if err == nil && lasts > 0 && time.Since(known) > lasts {
-			n.reconnected()
+			n.logger.Info("the control plane is reachable again")
 		}
-	}
-}
-
-// reconnected records on every task that the control plane is reachable again.
-func (n *Node) reconnected() {
-	n.logger.Info("the control plane is reachable again")
-	n.mu.Lock()
-	all := make([]*alloc.Runner, 0, len(n.runners))
-	for _, e := range n.runners {
-		all = append(all, e.runner)
-	}
-	n.mu.Unlock()
-	for _, r := range all {
-		r.Reconnected()
 	}
 }
 

@@ -98,7 +98,7 @@ func (p *countingPlane) UpdateAllocations(_ context.Context, _ string, states []
 
 func TestHeartbeatsAreSentAndAFailedOneRegistersAgain(t *testing.T) {
 	p := &countingPlane{got: make(chan struct{})}
-	n := &Node{cfg: Config{ControlPlane: p}, logger: hclog.NewNullLogger(), self: newSelf(&structs.Node{ID: "n"})}
+	n := &Node{cfg: Config{ControlPlane: p}, logger: hclog.NewNullLogger(), self: newSelf(&structs.Node{ID: "n"}), heard: newHeard("", hclog.NewNullLogger())}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -133,7 +133,7 @@ func TestAFaultThatGoesOnIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		p := &countingPlane{got: make(chan struct{}, 10), fail: 5}
-		n := &Node{cfg: Config{ControlPlane: p}, logger: hclog.New(&hclog.LoggerOptions{Output: &log}), self: newSelf(&structs.Node{ID: "n"})}
+		n := &Node{cfg: Config{ControlPlane: p}, logger: hclog.New(&hclog.LoggerOptions{Output: &log}), self: newSelf(&structs.Node{ID: "n"}), heard: newHeard("", hclog.NewNullLogger())}
 		_, err := n.register(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, p.registers)

@@ -14,5 +14,5 @@ func (n *Node) watcher(a *structs.Allocation, known map[string]*structs.Allocati
 			return nil
 		}
 		return r
-	})
+	}, n.cfg.Elsewhere)
 }

@@ -29,6 +29,9 @@ const (
 	ClientComplete ClientStatus = "complete"
 	ClientFailed   ClientStatus = "failed"
 	ClientLost     ClientStatus = "lost"
+	// ClientUnknown is what servers know of an allocation whose node they have missed, and whose
+	// group gives it time to come back.
+	ClientUnknown ClientStatus = "unknown"
 )
 
 // Terminal reports whether an allocation with this status has ended for good.

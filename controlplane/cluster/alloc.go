@@ -80,7 +80,7 @@ func allocOf(w *wireAlloc, nodeID string) (a *structs.Allocation, err error) {
 		JobID: w.JobID, TaskGroup: w.TaskGroup, Job: w.Job, Resources: w.resources(),
 		DesiredStatus: structs.DesiredStatus(w.DesiredStatus), DesiredDescription: w.DesiredDescription,
 		NoShutdownDelay: structs.Deref(w.DesiredTransition.NoShutdownDelay), Migrate: structs.Deref(w.DesiredTransition.Migrate),
-		ClientStatus: clientStatus(w.ClientStatus), ClientDescription: w.ClientDescription, TaskStates: w.taskStates(),
+		ClientStatus: structs.ClientStatus(w.ClientStatus), ClientDescription: w.ClientDescription, TaskStates: w.taskStates(),
 		DeploymentID: w.DeploymentID, PreviousAllocation: w.PreviousAllocation, NextAllocation: w.NextAllocation,
 		PreemptedAllocations: w.PreemptedAllocations, PreemptedByAllocation: w.PreemptedByAllocation, FollowupEvalID: w.FollowupEvalID,
 		CreateIndex: w.CreateIndex, ModifyIndex: w.ModifyIndex, AllocModifyIndex: w.AllocModifyIndex,
@@ -90,15 +90,6 @@ func allocOf(w *wireAlloc, nodeID string) (a *structs.Allocation, err error) {
 		a.DeploymentStatus = &structs.DeploymentStatus{Healthy: d.Healthy, Timestamp: d.Timestamp, Canary: d.Canary, DeploymentID: w.DeploymentID}
 	}
 	return a, nil
-}
-
-// clientStatus is what servers know of an allocation. Of a node that they have missed they
-// do not know it: it runs, as far as the node does not know better.
-func clientStatus(s string) structs.ClientStatus {
-	if s == "unknown" {
-		return structs.ClientRunning
-	}
-	return structs.ClientStatus(s)
 }
 
 // check refuses what no server of Nomad sends.

@@ -25,6 +25,8 @@ type Config struct {
 	Region  string
 	// TLS is that of connections to servers; nil: they have none.
 	TLS *tls.Config
+	// NodeTLS returns that of connections to other nodes that have it; optional: they are verified as any.
+	NodeTLS func() (*tls.Config, error)
 	// Secret returns the node's secret ID, which it made when it was new. It is asked once the
 	// node registers.
 	Secret func() (string, error)

@@ -45,8 +45,12 @@ type server struct {
 	allocs   map[string]*wireAlloc
 	reports  []*wireState
 	services map[string]*wireService
-	fail     map[string]error // by method, once
-	withheld string           // the ID of an allocation that is told of, and not sent
+	fail     map[string]error          // by method, once
+	withheld string                    // the ID of an allocation that is told of, and not sent
+	tokens   map[string]string         // for disks, by allocation
+	others   map[string]*wireElsewhere // allocations of other nodes
+	nodes    map[string]map[string]any // other nodes
+	behind   bool                      // the next answer of an allocation of another node is an old one
 	calls    map[string]int
 }
 
@@ -92,6 +96,7 @@ type args struct {
 	Alloc                    []*wireState
 	Services                 []*wireService
 	ID, Path, ServiceName    string
+	AllocID                  string
 	Identities               []*wireIdentity
 }
 
@@ -135,6 +140,10 @@ func (s *server) answer(ctx context.Context, method string, decode func(any) err
 			}
 		}
 		return reply, nil
+	case "Alloc.GetAlloc":
+		return s.elsewhere(ctx, a)
+	case "Node.GetNode":
+		return map[string]any{"Node": s.nodes[a.NodeID]}, nil
 	case "Node.UpdateAlloc":
 		s.reports = append(s.reports, a.Alloc...)
 		return nil, nil
@@ -201,8 +210,9 @@ func (s *server) next() uint64 {
 }
 
 type clientAllocs struct {
-	Allocs map[string]uint64
-	Index  uint64
+	Allocs        map[string]uint64
+	MigrateTokens map[string]string
+	Index         uint64
 }
 
 // clientAllocs waits, without mu, for a higher index.
@@ -210,7 +220,19 @@ func (s *server) clientAllocs(ctx context.Context, a args) (any, error) {
 	if a.SecretID != s.node.SecretID {
 		return nil, errors.New("missing node secret ID for client allocations")
 	}
-	for s.index <= a.MinQueryIndex {
+	if err := s.await(ctx, a.MinQueryIndex); err != nil {
+		return nil, err
+	}
+	reply := clientAllocs{map[string]uint64{}, s.tokens, s.index}
+	for id, alloc := range s.allocs {
+		reply.Allocs[id] = alloc.AllocModifyIndex
+	}
+	return reply, nil
+}
+
+// await waits, without mu, for a higher index.
+func (s *server) await(ctx context.Context, index uint64) error {
+	for s.index <= index {
 		changed := s.changed
 		s.mu.Unlock()
 		select {
@@ -219,14 +241,10 @@ func (s *server) clientAllocs(ctx context.Context, a args) (any, error) {
 		}
 		s.mu.Lock()
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
-	reply := clientAllocs{map[string]uint64{}, s.index}
-	for id, alloc := range s.allocs {
-		reply.Allocs[id] = alloc.AllocModifyIndex
-	}
-	return reply, nil
+	return nil
 }
 
 // change changes an allocation, a new one if there is none of the ID.

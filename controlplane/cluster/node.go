@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ import (
 type wireNode struct {
 	ID, SecretID, Name, Datacenter, NodeClass, NodePool string
 	HTTPAddr                                            string
+	TLSEnabled                                          bool
 	Status, SchedulingEligibility                       string
 	Attributes, Meta, Links                             map[string]string
 	Drivers                                             map[string]*wireDriver
@@ -124,6 +126,7 @@ const linkSpeed = 1000
 func nodeOf(n *structs.Node, secretID string) *wireNode {
 	w := &wireNode{
 		ID: n.ID, SecretID: secretID, Name: n.Name, Datacenter: n.Datacenter, NodeClass: n.Class, NodePool: cmp.Or(n.Pool, "default"),
+		HTTPAddr: ReachableAddress(n), TLSEnabled: n.TLS,
 		Status: string(structs.NodeInitializing), SchedulingEligibility: structs.NodeEligible,
 		Attributes: maps.Clone(n.Attributes), Meta: n.Meta, Links: map[string]string{},
 		Drivers: map[string]*wireDriver{}, HostVolumes: map[string]*wireHostVolume{},
@@ -146,6 +149,23 @@ func nodeOf(n *structs.Node, secretID string) *wireNode {
 		w.HostVolumes[v.Name] = &wireHostVolume{v.Name, v.Path, v.ReadOnly, v.ID}
 	}
 	return w
+}
+
+// ReachableAddress is where other machines ask the node itself, which nodes do for a disk that they are to
+// take over; empty: its API is for its own machine only.
+func ReachableAddress(n *structs.Node) string {
+	host, port, err := net.SplitHostPort(n.HTTPAddress)
+	ip, bad := netip.ParseAddr(host)
+	switch {
+	case err != nil || !isAddress(n.HTTPAddress) || bad == nil && ip.IsLoopback():
+		return ""
+	case bad == nil && ip.IsUnspecified():
+		host = n.Attributes["unique.network.ip-address"]
+	}
+	if host == "" {
+		return ""
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // check refuses a node that servers' schedulers would fail on, whatever job they look at.

@@ -51,6 +51,8 @@ type known struct {
 	vanished bool
 	// identities are the tokens of its tasks' default identities, by task.
 	identities map[string]string
+	// migrateToken is for the disk of the allocation of another node that it replaces; empty: none.
+	migrateToken string
 }
 
 func newPulled() pulled {
@@ -100,8 +102,9 @@ func (cp *ControlPlane) pull(ctx context.Context, nodeID string, all bool) (news
 		return nil, false, err
 	}
 	var told struct {
-		Allocs map[string]uint64
-		Index  uint64
+		Allocs        map[string]uint64
+		MigrateTokens map[string]string
+		Index         uint64
 	}
 	answered, err = cp.untilWoken(ctx, func(ctx context.Context) error {
 		return cp.servers.callFor(ctx, maxQuery+lateQuery, "Node.GetClientAllocs", struct {
@@ -119,6 +122,7 @@ func (cp *ControlPlane) pull(ctx context.Context, nodeID string, all bool) (news
 		if err != nil {
 			return nil, false, err
 		}
+		cp.takeTokens(told.MigrateTokens)
 		news.Changed = append(fetched, cp.vanish(told.Allocs, all)...)
 		if cp.pulled.server = max(told.Index, 1); cp.pulled.returned == 0 {
 			close(cp.pulled.asked)
@@ -248,6 +252,17 @@ func (cp *ControlPlane) know(a *structs.Allocation, size int, identities map[str
 	}
 	cp.pulled.bytes += size - k.size
 	k.alloc, k.size, k.modified, k.vanished, k.identities = a, size, a.AllocModifyIndex, false, identities
+}
+
+// takeTokens takes the tokens for disks that allocations are to take over.
+func (cp *ControlPlane) takeTokens(tokens map[string]string) {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	for id, token := range tokens {
+		if k := cp.pulled.known[id]; k != nil && len(token) <= maxToken {
+			k.migrateToken = token
+		}
+	}
 }
 
 // vanish returns, to be stopped, what runs and the servers have forgotten; in a list of all

@@ -14,7 +14,7 @@ import (
 func (r *Runner) active() error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if r.alloc.ServerTerminal() || r.state.ClientStatus.Terminal() || r.shuttingDown || r.destroying {
+	if r.alloc.ServerTerminal() || r.stopped != "" || r.state.ClientStatus.Terminal() || r.shuttingDown || r.destroying {
 		return ErrNotRunning
 	}
 	return nil

@@ -198,7 +198,7 @@ func preempt(b *testing.B, n, each int) time.Duration {
 			for _, r := range old[i*each : (i+1)*each] {
 				a.PreemptedAllocations = append(a.PreemptedAllocations, r.Alloc().ID)
 			}
-			return watcher.New(a, nil, func(id string) watcher.Other { return byID[id] })
+			return watcher.New(a, nil, func(id string) watcher.Other { return byID[id] }, nil)
 		})
 	}
 	took := c.until(c.runners[n:], isRunning, func(r *alloc.Runner) {

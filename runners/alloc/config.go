@@ -83,11 +83,13 @@ type Networks interface {
 // Watcher is what must have ended before an allocation may start: the one it
 // replaces, and those that were preempted for it.
 type Watcher interface {
-	// Wait returns when all have ended, or with ctx's error.
-	Wait(ctx context.Context) error
+	// Wait returns when all have ended, or with ctx's error. Tell is called with what is
+	// waited for and was not known before.
+	Wait(ctx context.Context, tell func(what string)) error
 	// Migrate takes over the previous allocation's data if the group asks for that.
-	// An error but ctx's means: start with an empty disk.
-	Migrate(ctx context.Context, to *allocdir.Dir, tasks []string) error
+	// An error but ctx's means: start with an empty disk. Told is what the tasks' events are to
+	// say of what was taken; empty: nothing.
+	Migrate(ctx context.Context, to *allocdir.Dir, tasks []string) (told string, err error)
 	// Waiting gets what is waited for, for people; empty: nothing.
 	Waiting() string
 }
@@ -96,13 +98,14 @@ type Watcher interface {
 type NoWatcher struct{}
 
 // Wait returns at once.
-func (NoWatcher) Wait(context.Context) error { return nil }
+func (NoWatcher) Wait(context.Context, func(string)) error { return nil }
 
 // Migrate does nothing.
-func (NoWatcher) Migrate(context.Context, *allocdir.Dir, []string) error { return nil }
+func (NoWatcher) Migrate(context.Context, *allocdir.Dir, []string) (string, error) { return "", nil }
 
 // Waiting is always empty.
 func (NoWatcher) Waiting() string { return "" }
 
-// migrateTimeout bounds the hand-over of a disk on one machine: it is renames.
-const migrateTimeout = time.Minute
+// migrateTimeout bounds the hand-over of a disk: on one machine it is renames, from another one it is what a
+// network carries of a large disk.
+const migrateTimeout = 12 * time.Hour

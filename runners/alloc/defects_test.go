@@ -147,7 +147,7 @@ func TestD14_APreemptingAllocationStartsWhenThePreemptedOneHasEnded(t *testing.T
 		synctest.Wait()
 		f := newFixture(t, oneTask)
 		f.alloc.ID, f.alloc.PreemptedAllocations = "alloc-2", []string{"alloc-1"}
-		f.watch = watcher.New(f.alloc, nil, func(string) watcher.Other { return old.r })
+		f.watch = watcher.New(f.alloc, nil, func(string) watcher.Other { return old.r }, nil)
 		f.start()
 		time.Sleep(time.Hour)
 		synctest.Wait()

@@ -85,11 +85,16 @@ func (h awaitHook) prerun(ctx context.Context) error {
 		return nil // an earlier agent waited
 	}
 	if what := h.r.cfg.Watcher.Waiting(); what != "" {
-		for _, t := range h.r.tasks {
-			t.Emit(structs.NewTaskEvent(structs.EventHookMessage).WithMessage(what))
-		}
+		h.r.tell(what)
 	}
-	return h.r.cfg.Watcher.Wait(ctx)
+	return h.r.cfg.Watcher.Wait(ctx, h.r.tell)
+}
+
+// tell makes a text an event of every task.
+func (r *Runner) tell(text string) {
+	for _, t := range r.tasks {
+		t.Emit(structs.NewTaskEvent(structs.EventHookMessage).WithMessage(text))
+	}
 }
 
 // migrateHook takes over the previous allocation's disk. If that fails the allocation
@@ -108,12 +113,19 @@ func (h migrateHook) prerun(ctx context.Context) error {
 	for _, t := range h.r.tasks {
 		names = append(names, t.Name())
 	}
-	err := h.r.cfg.Watcher.Migrate(bounded, h.r.dir, names)
-	if err == nil || ctx.Err() != nil {
+	told, err := h.r.cfg.Watcher.Migrate(bounded, h.r.dir, names)
+	switch {
+	case ctx.Err() != nil:
 		return ctx.Err()
+	case err != nil:
+		h.r.logger.Warn("the previous allocation's disk is lost", "error", err)
+		h.r.tell("The disk of the previous allocation is lost, and this one's is empty: " + err.Error())
+		return errors.Join(h.r.dir.Destroy(), h.r.dir.Build())
+	case told != "":
+		h.r.logger.Warn("the previous allocation's disk is not all there", "reason", told)
+		h.r.tell(told)
 	}
-	h.r.logger.Warn("the previous allocation's disk is lost", "error", err)
-	return errors.Join(h.r.dir.Destroy(), h.r.dir.Build())
+	return nil
 }
 
 // networkHook gives the allocation a network of its own, if its group asks for one. The

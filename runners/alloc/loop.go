@@ -38,7 +38,7 @@ func (r *Runner) run() {
 		}
 		l.expires = expiry(alloc)
 	} else {
-		l.beginKill(nil)
+		l.beginKill(r.stopCause())
 	}
 	r.setChecks(newChecks(r, alloc))
 	r.clearServices()
@@ -71,7 +71,20 @@ func (r *Runner) run() {
 func (r *Runner) shouldRun(a *structs.Allocation) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return !a.Terminal() && !r.state.ClientStatus.Terminal() && !r.destroying
+	return !a.Terminal() && !r.state.ClientStatus.Terminal() && !r.destroying && r.stopped == ""
+}
+
+// stopCause is why the node itself has stopped the allocation; nil: it has not.
+func (r *Runner) stopCause() *killing {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.stopped == "" {
+		return nil
+	}
+	why := r.stopped
+	return &killing{reason: func(*nomad.Task) *structs.TaskEvent {
+		return structs.NewTaskEvent(structs.EventKilling).WithKillReason(why)
+	}}
 }
 
 func (r *Runner) isShuttingDown() bool {
@@ -177,6 +190,8 @@ func (l *loop) step() {
 	switch {
 	case destroying:
 		l.beginKill(&killing{poststop: true})
+	case l.kill == nil && r.stopCause() != nil:
+		l.beginKill(r.stopCause())
 	case l.kill == nil && l.running:
 		if k := killCause(r.group, states); k != nil {
 			l.beginKill(k)

@@ -57,6 +57,7 @@ type Runner struct {
 	pending      *structs.Allocation // the newest update that was not applied; nil: none
 	state        *structs.AllocationState
 	failure      string // forces the client status to failed; empty: not
+	stopped      string // why the node has stopped it itself; empty: it has not
 	waiting      bool
 	launched     bool                  // Run was called, or never will be
 	shuttingDown bool                  // Shutdown was called
@@ -226,6 +227,17 @@ func (r *Runner) Update(a *structs.Allocation) {
 		}
 	}
 	r.wake.Set()
+}
+
+// Stop ends the allocation for good, as an update does that stops it. Its tasks' events say why. It
+// does not wait, and reports whether it was the first.
+func (r *Runner) Stop(why string) (first bool) {
+	r.mu.Lock()
+	first = r.stopped == ""
+	r.stopped = why
+	r.mu.Unlock()
+	r.wake.Set()
+	return first
 }
 
 // Fail forces the allocation's client status to failed: it could not be restored or

@@ -267,6 +267,7 @@ func TestTheDiskIsTakenOverOnceAndOnlyBeforeTheTasks(t *testing.T) {
 		f.start()
 		synctest.Wait()
 		require.NoFileExists(t, filepath.Join(f.r.AllocDir().Data(), "half"), "it starts with an empty disk")
+		require.Contains(t, f.events("web"), "Task hook message: The disk of the previous allocation is lost, and this one's is empty: no")
 		kept := filepath.Join(f.r.AllocDir().Data(), "kept")
 		require.NoError(t, os.WriteFile(kept, nil, 0o600))
 		f.restartAgent()

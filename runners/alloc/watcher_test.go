@@ -9,8 +9,8 @@ import (
 // failingWatcher cannot tell.
 type failingWatcher struct{ err error }
 
-func (w failingWatcher) Wait(context.Context) error { return w.err }
-func (w failingWatcher) Migrate(context.Context, *allocdir.Dir, []string) error {
-	return nil
+func (w failingWatcher) Wait(context.Context, func(string)) error { return w.err }
+func (w failingWatcher) Migrate(context.Context, *allocdir.Dir, []string) (string, error) {
+	return "", nil
 }
 func (failingWatcher) Waiting() string { return "" }

@@ -175,7 +175,7 @@ type previous struct {
 	migrate func(*allocdir.Dir, []string) error
 }
 
-func (p *previous) Wait(ctx context.Context) error {
+func (p *previous) Wait(ctx context.Context, _ func(string)) error {
 	select {
 	case <-p.ended:
 		return nil
@@ -184,11 +184,11 @@ func (p *previous) Wait(ctx context.Context) error {
 	}
 }
 
-func (p *previous) Migrate(_ context.Context, to *allocdir.Dir, tasks []string) error {
+func (p *previous) Migrate(_ context.Context, to *allocdir.Dir, tasks []string) (string, error) {
 	if p.migrate == nil {
-		return nil
+		return "", nil
 	}
-	return p.migrate(to, tasks)
+	return "", p.migrate(to, tasks)
 }
 
 func (p *previous) Waiting() string {

@@ -190,6 +190,7 @@ func (d *Dir) area(name string) (place, error) {
 
 var (
 	errNoDirectory = errors.New("is not a directory")
+	errLink        = errors.New("is a symbolic link")
 	errReplaced    = errors.New("was replaced while it was read")
 )
 
@@ -201,7 +202,7 @@ func enter(root *os.Root, name string) (*os.Root, error) {
 		return nil, err
 	}
 	if looked.Mode().Type() == fs.ModeSymlink {
-		return nil, errors.New("is a symbolic link")
+		return nil, errLink
 	}
 	if !looked.IsDir() {
 		return nil, errNoDirectory

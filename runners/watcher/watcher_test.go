@@ -57,6 +57,8 @@ func runs(id string) *neighbor {
 	return &neighbor{id: id, status: structs.ClientRunning, started: true}
 }
 
+func silent(string) {}
+
 func among(others ...*neighbor) Find {
 	return func(id string) Other {
 		for _, o := range others {
@@ -70,20 +72,21 @@ func among(others ...*neighbor) Find {
 
 func TestNothingToWaitFor(t *testing.T) {
 	for _, a := range []*structs.Allocation{{}, {PreviousAllocation: "gone", PreemptedAllocations: []string{"gone too"}}} {
-		w := New(a, nil, among())
+		w := New(a, nil, among(), nil)
 		require.Empty(t, w.Waiting())
-		require.NoError(t, w.Wait(context.Background()))
-		require.NoError(t, w.Migrate(context.Background(), allocdir.New(t.TempDir(), "a"), nil))
+		require.NoError(t, w.Wait(context.Background(), silent))
+		_, err := w.Migrate(context.Background(), allocdir.New(t.TempDir(), "a"), nil)
+		require.NoError(t, err)
 	}
 }
 
 func TestAllOthersAreWaitedForInWhateverOrderTheyEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, e1, e2 := runs("p"), runs("e1"), runs("e2")
-		w := New(&structs.Allocation{PreviousAllocation: "p", PreemptedAllocations: []string{"e1", "e2", "p"}}, nil, among(p, e1, e2))
+		w := New(&structs.Allocation{PreviousAllocation: "p", PreemptedAllocations: []string{"e1", "e2", "p"}}, nil, among(p, e1, e2), nil)
 		require.Equal(t, "Waiting for previous allocation p, preempted allocation e1, preempted allocation e2 to end", w.Waiting())
 		done := make(chan error, 1)
-		go func() { done <- w.Wait(context.Background()) }()
+		go func() { done <- w.Wait(context.Background(), silent) }()
 		e2.end(structs.ClientComplete)
 		synctest.Wait()
 		require.Empty(t, done)
@@ -93,25 +96,25 @@ func TestAllOthersAreWaitedForInWhateverOrderTheyEnd(t *testing.T) {
 		e1.end(structs.ClientComplete)
 		require.NoError(t, <-done)
 		require.Empty(t, w.Waiting())
-		require.NoError(t, w.Wait(context.Background()), "a second wait returns at once")
+		require.NoError(t, w.Wait(context.Background(), silent), "a second wait returns at once")
 	})
 }
 
 func TestD14_AWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	w := New(&structs.Allocation{PreviousAllocation: "p"}, nil, among(runs("p")))
-	require.ErrorIs(t, w.Wait(ctx), context.Canceled)
+	w := New(&structs.Allocation{PreviousAllocation: "p"}, nil, among(runs("p")), nil)
+	require.ErrorIs(t, w.Wait(ctx, silent), context.Canceled)
 	require.NotEmpty(t, w.Waiting())
 }
 
 func TestAnAllocationThatTheAgentLeftHasNotEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := runs("p")
-		w := New(&structs.Allocation{PreviousAllocation: "p"}, nil, among(p))
+		w := New(&structs.Allocation{PreviousAllocation: "p"}, nil, among(p), nil)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
-		go func() { done <- w.Wait(ctx) }()
+		go func() { done <- w.Wait(ctx, silent) }()
 		p.end(structs.ClientRunning)
 		synctest.Wait()
 		require.Empty(t, done)
@@ -125,7 +128,7 @@ func TestAnAllocationHasEndedWhenItIsTerminalAndReportsNoMore(t *testing.T) {
 		p := runs("p")
 		done := make(chan error, 1)
 		go func() {
-			done <- New(&structs.Allocation{PreviousAllocation: "p"}, nil, among(p)).Wait(context.Background())
+			done <- New(&structs.Allocation{PreviousAllocation: "p"}, nil, among(p), nil).Wait(context.Background(), silent)
 		}()
 		for _, status := range []structs.ClientStatus{structs.ClientRunning, structs.ClientPending, structs.ClientFailed} {
 			p.become(status)
@@ -160,8 +163,9 @@ func TestTheDiskIsTakenOverWhenTheGroupAsksForIt(t *testing.T) {
 			w := New(&structs.Allocation{
 				ID: "a", PreviousAllocation: "p", TaskGroup: "g",
 				Job: &nomad.Job{TaskGroups: []*nomad.TaskGroup{{Name: &name, EphemeralDisk: c.disk}}},
-			}, nil, among(p))
-			require.NoError(t, w.Migrate(context.Background(), to, nil))
+			}, nil, among(p), nil)
+			_, err := w.Migrate(context.Background(), to, nil)
+			require.NoError(t, err)
 			if c.kept {
 				require.FileExists(t, filepath.Join(to.Data(), "kept"))
 			} else {
@@ -176,9 +180,9 @@ func TestD14_AllThatWereReplacedAreWaitedForThoughTheLastNeverRan(t *testing.T) 
 		first, second := runs("first"), runs("second")
 		a := &structs.Allocation{ID: "third", PreviousAllocation: "second"}
 		known := replacing("third", "second", "second", "first", "first", "third") // a circle is no reason to hang
-		w := New(a, known, among(first, second))
+		w := New(a, known, among(first, second), nil)
 		done := make(chan error, 1)
-		go func() { done <- w.Wait(context.Background()) }()
+		go func() { done <- w.Wait(context.Background(), silent) }()
 		second.end(structs.ClientComplete)
 		synctest.Wait()
 		require.Empty(t, done)
@@ -191,7 +195,7 @@ func TestD14_AllThatWereReplacedAreWaitedForThoughTheLastNeverRan(t *testing.T) 
 func TestD14_WhatIsRestoredAfterItsSuccessorIsWaitedFor(t *testing.T) {
 	p := runs("p")
 	var known []*neighbor
-	w := New(&structs.Allocation{PreviousAllocation: "p"}, nil, func(id string) Other { return among(known...)(id) })
+	w := New(&structs.Allocation{PreviousAllocation: "p"}, nil, func(id string) Other { return among(known...)(id) }, nil)
 	known = append(known, p)
 	require.Equal(t, "Waiting for previous allocation p to end", w.Waiting())
 }
@@ -211,9 +215,9 @@ func TestWhatAPreemptedAllocationWaitedForIsWaitedForInItsPlace(t *testing.T) {
 		known := replacing("mid", "old")
 		known["mid"].PreemptedAllocations = []string{"low"}
 		a := &structs.Allocation{ID: "high", PreemptedAllocations: []string{"mid"}}
-		w := New(a, known, among(low, mid, old))
+		w := New(a, known, among(low, mid, old), nil)
 		done := make(chan error, 1)
-		go func() { done <- w.Wait(context.Background()) }()
+		go func() { done <- w.Wait(context.Background(), silent) }()
 		mid.end(structs.ClientComplete) // at once: it waited itself
 		synctest.Wait()
 		require.Empty(t, done)
@@ -244,8 +248,9 @@ func TestTheDiskPassesByAnAllocationThatNeverStarted(t *testing.T) {
 		ID: "third", PreviousAllocation: "second", TaskGroup: "g",
 		Job: &nomad.Job{TaskGroups: []*nomad.TaskGroup{{Name: &name, EphemeralDisk: &nomad.EphemeralDisk{Sticky: &yes}}}},
 	}
-	w := New(a, replacing("second", "first", "first", "zeroth"), among(zeroth, first, second))
-	require.NoError(t, w.Migrate(context.Background(), to, nil))
+	w := New(a, replacing("second", "first", "first", "zeroth"), among(zeroth, first, second), nil)
+	_, err := w.Migrate(context.Background(), to, nil)
+	require.NoError(t, err)
 	data, err := os.ReadFile(filepath.Join(to.Data(), "of"))
 	require.NoError(t, err)
 	require.Equal(t, "first", string(data), "the newest that there is, and no older one")
