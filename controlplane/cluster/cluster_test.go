@@ -15,6 +15,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
+	"github.com/klauspost/compress/snappy"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -522,6 +523,18 @@ func TestNothingIsReportedBeforeTheServersWereAsked(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
+func TestTheJobOfADispatchHasItsPayloadAsItWasGiven(t *testing.T) {
+	for _, size := range []int{0, 5, maxPayload} {
+		w := placed(allocID(1))
+		if size > 0 {
+			w.Job.Payload = snappy.Encode(nil, make([]byte, size))
+		}
+		a, err := allocOf(w, nodeID)
+		require.NoError(t, err)
+		require.Len(t, a.Job.Payload, size)
+	}
+}
+
 func TestAnAllocationThatNoServerSendsIsRefused(t *testing.T) {
 	name := func(s string) *string { return &s }
 	for what, change := range map[string]func(a *wireAlloc){
@@ -547,6 +560,9 @@ func TestAnAllocationThatNoServerSendsIsRefused(t *testing.T) {
 		"an empty network":                func(a *wireAlloc) { a.Job.TaskGroups[0].Networks = []*nomad.NetworkResource{nil} },
 		"an empty identity":               func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Identities = []*nomad.WorkloadIdentity{nil} },
 		"an empty volume":                 func(a *wireAlloc) { a.Job.TaskGroups[0].Volumes = map[string]*nomad.VolumeRequest{"v": nil} },
+		"a payload that is not packed":    func(a *wireAlloc) { a.Job.Payload = []byte{0xff} },
+		"a payload that is too big":       func(a *wireAlloc) { a.Job.Payload = snappy.Encode(nil, make([]byte, maxPayload+1)) },
+		"a payload that is cut":           func(a *wireAlloc) { p := snappy.Encode(nil, []byte("words")); a.Job.Payload = p[:len(p)-1] },
 		"a group without a name":          func(a *wireAlloc) { a.Job.TaskGroups[0].Name = nil },
 		"two tasks of one name":           func(a *wireAlloc) { g := a.Job.TaskGroups[0]; g.Tasks = append(g.Tasks, g.Tasks[0]) },
 		"no tasks at all":                 func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks = nil },
