@@ -175,6 +175,9 @@ func (w *wireAlloc) checkTasks() error {
 	if len(group.Tasks) == 0 || len(group.Tasks) > maxTasks {
 		return fmt.Errorf("its group has %d tasks; from 1 to %d are possible", len(group.Tasks), maxTasks)
 	}
+	if err := checkAbilities(group); err != nil {
+		return err
+	}
 	seen := map[string]bool{}
 	for _, t := range group.Tasks {
 		if !isFileName(t.Name) || seen[t.Name] {
@@ -193,6 +196,31 @@ func (w *wireAlloc) checkTasks() error {
 			if d == nil {
 				return fmt.Errorf("task %q was given an empty device", t.Name)
 			}
+		}
+	}
+	return nil
+}
+
+// checkAbilities refuses a group that asks for what is not done here, where servers do not see
+// that before they place it.
+func checkAbilities(group *nomad.TaskGroup) error {
+	for name, v := range group.Volumes {
+		if v.Type == "csi" {
+			return fmt.Errorf("volume %.40q: there are no CSI volumes on this node", name)
+		}
+	}
+	for _, t := range group.Tasks {
+		switch {
+		case t.CSIPluginConfig != nil:
+			return fmt.Errorf("task %.40q: csi_plugin: there are no CSI volumes on this node, and no plugins of them", t.Name)
+		case t.Schedule != nil:
+			return fmt.Errorf("task %.40q: schedule: tasks run as long as their allocation on this node", t.Name)
+		case len(t.Secrets) > 0:
+			return fmt.Errorf("task %.40q: secret: there is nothing to read secrets from on this node", t.Name)
+		case t.Vault != nil:
+			return fmt.Errorf("task %.40q: vault: there is no Vault on this node", t.Name)
+		case t.Consul != nil:
+			return fmt.Errorf("task %.40q: consul: there is no Consul on this node", t.Name)
 		}
 	}
 	return nil
