@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -22,7 +23,7 @@ import (
 )
 
 // patience is how long anything that is waited for may take.
-const patience = 2 * time.Minute
+const patience = time.Minute
 
 // binaries are those of the servers.
 func binaries(t *testing.T) []string {
@@ -197,14 +198,32 @@ func TestMain(m *testing.M) {
 // startNode starts a node that joins servers.
 func startNode(t *testing.T, name, more string, servers ...*server) *process {
 	t.Helper()
+	var addresses []string
+	for _, s := range servers {
+		addresses = append(addresses, s.rpc)
+	}
+	return nodeSpec{name: name, more: more, servers: addresses}.start(t)
+}
+
+// nodeSpec is a node that is to be started.
+type nodeSpec struct {
+	name    string
+	more    string   // of its configuration
+	client  string   // of its client block
+	servers []string // their RPC addresses
+	plugins []string // their folders, besides that of raw_exec
+}
+
+func (n nodeSpec) start(t *testing.T) *process {
+	t.Helper()
 	dir := t.TempDir()
 	plugins := filepath.Join(dir, "plugins")
 	require.NoError(t, os.Mkdir(plugins, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(plugins, "raw_exec.wasm"), guestbuild.Plugin(t, "guest-examples/drivers/raw_exec"), 0o600))
-	var addresses []string
-	for _, s := range servers {
-		addresses = append(addresses, fmt.Sprintf("%q", s.rpc))
+	for _, folder := range append([]string{"guest-examples/drivers/raw_exec"}, n.plugins...) {
+		require.NoError(t, os.WriteFile(filepath.Join(plugins, filepath.Base(folder)+".wasm"), guestbuild.Plugin(t, folder), 0o600))
 	}
+	servers, err := json.Marshal(n.servers)
+	require.NoError(t, err)
 	config := filepath.Join(dir, "node.hcl")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
 name       = %q
@@ -212,12 +231,13 @@ data_dir   = %q
 plugin_dir = %q
 ports { http = 0 }
 client {
-  servers                 = [%s]
+  servers                 = %s
   gc_disk_usage_threshold = 100
+  %s
 }
 plugin "raw_exec" { grant { process { commands = ["*"] } } }
 %s
-`, name, filepath.Join(dir, "data"), plugins, strings.Join(addresses, ", "), more), 0o600))
+`, n.name, filepath.Join(dir, "data"), plugins, servers, n.client, n.more), 0o600))
 	t.Cleanup(func() { endSupervisor(filepath.Join(dir, "data")) })
 	return newProcess(t, wasmnode(t), "agent", "-config", config)
 }
