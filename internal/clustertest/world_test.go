@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -127,20 +128,52 @@ type server struct {
 func startServers(t *testing.T, binary string, n int, more string) (list []*server) {
 	t.Helper()
 	ports := freePorts(t, 3*n)
-	var join []string
+	spec := serverSpec{binary: binary, more: more}
 	for i := range n {
-		join = append(join, fmt.Sprintf(`"127.0.0.1:%d"`, ports[3*i+2]))
+		spec.join = append(spec.join, fmt.Sprintf("127.0.0.1:%d", ports[3*i+2]))
 	}
 	for i := range n {
-		dir := t.TempDir()
-		config := filepath.Join(dir, "nomad.hcl")
-		require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
-name      = "server-%d"
-data_dir  = %q
-bind_addr = "127.0.0.1"
+		spec.name = fmt.Sprintf("server-%d", i)
+		list = append(list, spec.launch(t, ports[3*i:]))
+	}
+	for _, s := range list {
+		s.awaitLeader(t)
+	}
+	return list
+}
+
+// serverSpec is a server that is to be started.
+type serverSpec struct {
+	name       string
+	binary     string
+	more       string   // of its configuration
+	join       []string // the addresses of all; none: it is alone
+	advertised string   // where its RPC is said to be; empty: where it is
+}
+
+// start starts a server that is alone, and waits until it leads.
+func (spec serverSpec) start(t *testing.T) *server {
+	t.Helper()
+	s := spec.launch(t, freePorts(t, 3))
+	s.awaitLeader(t)
+	return s
+}
+
+// launch starts a server with ports for HTTP, RPC and the other servers.
+func (spec serverSpec) launch(t *testing.T, ports []int) *server {
+	t.Helper()
+	dir := t.TempDir()
+	join, err := json.Marshal(append([]string{}, spec.join...))
+	require.NoError(t, err)
+	config := filepath.Join(dir, "nomad.hcl")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
+name                 = %q
+data_dir             = %q
+bind_addr            = "127.0.0.1"
+disable_update_check = true
 advertise {
   http = "127.0.0.1"
-  rpc  = "127.0.0.1"
+  rpc  = %q
   serf = "127.0.0.1"
 }
 ports {
@@ -152,20 +185,16 @@ server {
   enabled          = true
   bootstrap_expect = %d
   server_join {
-    retry_join = [%s]
+    retry_join = %s
   }
 }
 %s
-`, i, filepath.Join(dir, "data"), ports[3*i], ports[3*i+1], ports[3*i+2], n, strings.Join(join, ", "), more), 0o600))
-		client, err := nomad.NewClient(&nomad.Config{Address: fmt.Sprintf("http://127.0.0.1:%d", ports[3*i])})
-		require.NoError(t, err)
-		t.Cleanup(client.Close)
-		list = append(list, &server{newProcess(t, binary, "agent", "-config", config), client, fmt.Sprintf("127.0.0.1:%d", ports[3*i+1])})
-	}
-	for _, s := range list {
-		s.awaitLeader(t)
-	}
-	return list
+`, cmp.Or(spec.name, "server"), filepath.Join(dir, "data"), cmp.Or(spec.advertised, "127.0.0.1"), ports[0], ports[1], ports[2],
+		max(1, len(spec.join)), join, spec.more), 0o600))
+	client, err := nomad.NewClient(&nomad.Config{Address: fmt.Sprintf("http://127.0.0.1:%d", ports[0])})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return &server{newProcess(t, spec.binary, "agent", "-config", config), client, fmt.Sprintf("127.0.0.1:%d", ports[1])}
 }
 
 func (s *server) awaitLeader(t *testing.T) {
