@@ -243,7 +243,7 @@ func (a *agent) heartbeats(b *testing.B) float64 {
 	metrics, _, err := a.client.Operator().MetricsSummary(nil)
 	require.NoError(b, err)
 	for _, s := range metrics.Samples {
-		if s.Name == "nomad.client.update_status" {
+		if s.Name == "nomad.nomad.client.update_status" {
 			return s.Rate
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -46,12 +47,13 @@ func TestFaults(t *testing.T) {
 	c.clear(t)
 	before := c.open(t)
 	for range cuts {
-		c.round(t, fault{name: "cut", after: c.upTo(500), mood: c.anyMood(), cut: true})
+		c.round(t, fault{name: "cut", after: c.upTo(500), lasts: c.upTo(500), mood: c.anyMood(), cut: true})
 	}
 	c.clear(t)
 	eventually(t, "what was opened to be closed", func() (bool, string) {
 		now := c.open(t)
-		return now.goroutines < before.goroutines+cuts/2 && now.files < before.files+cuts/2, fmt.Sprintf("%d goroutines, %d files, and not %d and %d:\n%s\nbefore:\n%s", now.goroutines, now.files, before.goroutines, before.files, now.what, before.what)
+		return now.goroutines < before.goroutines+cuts/2 && now.files < before.files+cuts/2,
+			fmt.Sprintf("%d goroutines, %d files:\n%s\nbefore, %d and %d:\n%s", now.goroutines, now.files, now.what, before.goroutines, before.files, before.what)
 	})
 	t.Logf("%d jobs, %d deaths of the supervisor", c.made, c.kills)
 }
@@ -189,17 +191,18 @@ func (c *campaign) draw() fault {
 // round works while something goes wrong, and looks at what is left of it.
 func (c *campaign) round(t *testing.T, f fault) {
 	t.Helper()
-	over := make(chan struct{})
+	killed := make(chan bool)
 	watched := c.watch(t)
 	go func() {
-		defer close(over)
 		time.Sleep(f.after)
-		c.happen(t, f)
+		killed <- c.happen(t, f)
 	}()
 	for range 1 + c.rng.IntN(3) {
 		c.work()
 	}
-	<-over
+	if <-killed {
+		c.kills++
+	}
 	c.server.awaitLeader(t)
 	c.settle(t)
 	c.check(t)
@@ -207,8 +210,8 @@ func (c *campaign) round(t *testing.T, f fault) {
 	c.forget(t)
 }
 
-// happen has a fault happen, and ends it.
-func (c *campaign) happen(t *testing.T, f fault) {
+// happen has a fault happen, and ends it. It reports whether a supervisor was killed.
+func (c *campaign) happen(t *testing.T, f fault) (killed bool) {
 	c.proxy.be(f.mood)
 	if f.cut {
 		c.proxy.cut()
@@ -216,9 +219,7 @@ func (c *campaign) happen(t *testing.T, f fault) {
 	if f.agent != 0 {
 		c.agent.end(f.agent)
 	}
-	if f.supervisor && c.killSupervisor() {
-		c.kills++
-	}
+	killed = f.supervisor && c.killSupervisor()
 	if f.server {
 		c.server.end(syscall.SIGKILL)
 	}
@@ -238,6 +239,7 @@ func (c *campaign) happen(t *testing.T, f fault) {
 			c.agent.start(t)
 		}
 	}
+	return killed
 }
 
 // killSupervisor kills what owns the tasks, and reports whether there was one. It has ended then.
@@ -407,21 +409,28 @@ func (c *campaign) watch(t *testing.T) (end func()) {
 	a := &nomad.Allocation{ID: list[0].ID, NodeID: list[0].NodeID}
 	ctx, cancel := context.WithCancel(t.Context())
 	frames, errs := c.server.client.AllocFS().Logs(a, true, "t", "stdout", "start", 0, ctx.Done(), nil)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		keyboard, typist := io.Pipe()
+	var running sync.WaitGroup
+	running.Go(func() {
+		keyboard, typist := io.Pipe() // nobody types
 		defer func() { _ = typist.Close() }()
 		_, _ = c.server.client.Allocations().Exec(ctx, a, "t", false, []string{"cat"}, keyboard, io.Discard, io.Discard, nil, nil)
-	}()
-	go func() {
-		for range frames { // until it is cut
+	})
+	running.Go(func() {
+		for {
+			select {
+			case <-frames:
+			case err := <-errs:
+				if err != nil { // it was cut
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
 		}
-	}()
-	go func() { <-errs }()
+	})
 	return func() {
 		cancel()
-		<-done
+		running.Wait()
 	}
 }
 

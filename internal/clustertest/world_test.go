@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long anything that is waited for may take.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // binaries are those of the servers.
 func binaries(t *testing.T) []string {

@@ -9,7 +9,7 @@ job "everywhere" {
       driver = "raw_exec"
       config {
         command = "/bin/sh"
-        args    = ["-c", "echo on ${node.unique.name} of ${node.pool}; exec sleep 10000"]
+        args    = ["-c", "echo on ${node.unique.name}; exec sleep 10000"]
       }
       resources {
         cpu    = 50
