@@ -183,7 +183,7 @@ compat: toolchain ## run the stock nomad's commands, and job files, on a node an
 
 .PHONY: cluster
 cluster: ## join a node to the real servers that NOMAD_BIN names, or NOMAD_BINS; with N, that many rounds of faults alone
-	WASMNODE_CLUSTER=$(N) $(GO) test -count 1 -v -timeout 4h $(if $(N),-run '^TestFaults') ./internal/clustertest
+	$(if $(filter file,$(origin N)),,WASMNODE_CLUSTER=$(N)) $(GO) test -count 1 -v -timeout 4h $(if $(filter file,$(origin N)),,-run '^TestFaults') ./internal/clustertest
 
 .PHONY: soak
 soak: build ## the long campaigns: fuzzing, reloads, restarts

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,6 +81,7 @@ plugin "raw_exec" {
 }
 `, filepath.Join(dir, "data"), ports[0], ports[1], ports[2], s.rpc), 0o600))
 	t.Cleanup(func() { // once it has ended
+		killBelow(dir)
 		mounts, err := os.ReadFile("/proc/mounts")
 		require.NoError(t, err)
 		for line := range strings.Lines(string(mounts)) {
@@ -89,6 +91,20 @@ plugin "raw_exec" {
 		}
 	})
 	newProcess(t, binary, "agent", "-config", config)
+}
+
+// killBelow kills what Nomad's client has left running of a test that failed: what has a path
+// below a directory among its arguments, or is there.
+func killBelow(dir string) {
+	processes, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
+	for _, p := range processes {
+		args, _ := os.ReadFile(filepath.Join(p, "cmdline")) // errors: it has ended
+		at, _ := os.Readlink(filepath.Join(p, "cwd"))
+		if pid, err := strconv.Atoi(filepath.Base(p)); err == nil && pid != os.Getpid() &&
+			(strings.Contains(string(args), dir+"/") || strings.HasPrefix(at, dir+"/")) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 }
 
 // TestJobsOfACluster runs job files on our node beside Nomad's own client, with each version.
