@@ -182,8 +182,8 @@ compat: toolchain ## run the stock nomad's commands, and job files, on a node an
 	COMPAT_REFERENCE=1 COMPAT_AROUND=1 $(GO) test -count 1 -v -timeout 20m ./internal/compattest
 
 .PHONY: cluster
-cluster: ## join a node to the real servers that NOMAD_BIN names, or NOMAD_BINS
-	$(GO) test -count 1 -v -timeout 20m ./internal/clustertest
+cluster: ## join a node to the real servers that NOMAD_BIN names, or NOMAD_BINS; with N, that many rounds of faults alone
+	$(if $(filter file,$(origin N)),,WASMNODE_CLUSTER=$(N)) $(GO) test -count 1 -v -timeout 4h $(if $(filter file,$(origin N)),,-run '^TestFaults') ./internal/clustertest
 
 .PHONY: soak
 soak: build ## the long campaigns: fuzzing, reloads, restarts

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
+	"github.com/klauspost/compress/snappy"
 
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -59,6 +60,7 @@ const (
 	maxName      = 512
 	maxPorts     = 1000
 	maxMegabytes = 1 << 40
+	maxPayload   = 1 << 20 // bytes
 )
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -72,6 +74,9 @@ func allocOf(w *wireAlloc, nodeID string) (a *structs.Allocation, err error) {
 		}
 	}()
 	if err := w.check(nodeID); err != nil {
+		return nil, err
+	}
+	if err := unpackPayload(w.Job); err != nil {
 		return nil, err
 	}
 	w.Job.Canonicalize()
@@ -90,6 +95,24 @@ func allocOf(w *wireAlloc, nodeID string) (a *structs.Allocation, err error) {
 		a.DeploymentStatus = &structs.DeploymentStatus{Healthy: d.Healthy, Timestamp: d.Timestamp, Canary: d.Canary, DeploymentID: w.DeploymentID}
 	}
 	return a, nil
+}
+
+// unpackPayload has a dispatched job have its payload as it was given: servers send it compressed.
+func unpackPayload(job *nomad.Job) (err error) {
+	if len(job.Payload) == 0 {
+		return nil
+	}
+	size, err := snappy.DecodedLen(job.Payload)
+	switch {
+	case err != nil:
+		return fmt.Errorf("its job's payload cannot be read: %w", err)
+	case size > maxPayload:
+		return fmt.Errorf("its job's payload has %d bytes; at most %d are possible", size, maxPayload)
+	}
+	if job.Payload, err = snappy.Decode(nil, job.Payload); err != nil {
+		return fmt.Errorf("its job's payload cannot be read: %w", err)
+	}
+	return nil
 }
 
 // check refuses what no server of Nomad sends.
@@ -143,6 +166,9 @@ func (w *wireAlloc) checkTasks() error {
 	if len(group.Tasks) == 0 || len(group.Tasks) > maxTasks {
 		return fmt.Errorf("its group has %d tasks; from 1 to %d are possible", len(group.Tasks), maxTasks)
 	}
+	if err := checkAbilities(group); err != nil {
+		return err
+	}
 	seen := map[string]bool{}
 	for _, t := range group.Tasks {
 		if !isFileName(t.Name) || seen[t.Name] {
@@ -161,6 +187,31 @@ func (w *wireAlloc) checkTasks() error {
 			if d == nil {
 				return fmt.Errorf("task %q was given an empty device", t.Name)
 			}
+		}
+	}
+	return nil
+}
+
+// checkAbilities refuses a group that asks for what is not done here, where servers do not see
+// that before they place it.
+func checkAbilities(group *nomad.TaskGroup) error {
+	for name, v := range group.Volumes {
+		if v.Type == "csi" {
+			return fmt.Errorf("volume %.40q: there are no CSI volumes on this node", name)
+		}
+	}
+	for _, t := range group.Tasks {
+		switch {
+		case t.CSIPluginConfig != nil:
+			return fmt.Errorf("task %.40q: csi_plugin: there are no CSI volumes on this node, and no plugins of them", t.Name)
+		case t.Schedule != nil:
+			return fmt.Errorf("task %.40q: schedule: tasks run as long as their allocation on this node", t.Name)
+		case len(t.Secrets) > 0:
+			return fmt.Errorf("task %.40q: secret: there is nothing to read secrets from on this node", t.Name)
+		case t.Vault != nil:
+			return fmt.Errorf("task %.40q: vault: there is no Vault on this node", t.Name)
+		case t.Consul != nil:
+			return fmt.Errorf("task %.40q: consul: there is no Consul on this node", t.Name)
 		}
 	}
 	return nil

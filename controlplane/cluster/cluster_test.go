@@ -15,6 +15,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
+	"github.com/klauspost/compress/snappy"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -540,31 +541,54 @@ func TestNothingIsReportedBeforeTheServersWereAsked(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
+func TestTheJobOfADispatchHasItsPayloadAsItWasGiven(t *testing.T) {
+	for _, size := range []int{0, 5, maxPayload} {
+		w := placed(allocID(1))
+		if size > 0 {
+			w.Job.Payload = snappy.Encode(nil, make([]byte, size))
+		}
+		a, err := allocOf(w, nodeID)
+		require.NoError(t, err)
+		require.Len(t, a.Job.Payload, size)
+	}
+}
+
 func TestAnAllocationThatNoServerSendsIsRefused(t *testing.T) {
 	name := func(s string) *string { return &s }
 	for what, change := range map[string]func(a *wireAlloc){
-		"an ID that is a path":            func(a *wireAlloc) { a.ID = "../../../etc" },
-		"another node's":                  func(a *wireAlloc) { a.NodeID = allocID(9) },
-		"no job":                          func(a *wireAlloc) { a.Job = nil },
-		"another job's":                   func(a *wireAlloc) { a.Job.ID = name("other") },
-		"no group of it":                  func(a *wireAlloc) { a.TaskGroup = "other" },
-		"an empty group":                  func(a *wireAlloc) { a.Job.TaskGroups = append(a.Job.TaskGroups, nil) },
-		"an empty task":                   func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks = append(a.Job.TaskGroups[0].Tasks, nil) },
-		"a task that is a path":           func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Name = "../x" },
-		"a task that is its directory":    func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Name = ".." },
-		"no resources":                    func(a *wireAlloc) { a.AllocatedResources = nil },
-		"none of its task":                func(a *wireAlloc) { a.AllocatedResources.Tasks = nil },
-		"less than no memory":             func(a *wireAlloc) { a.AllocatedResources.Tasks["t"].Memory.MemoryMB = -1 },
-		"more memory than there is":       func(a *wireAlloc) { a.AllocatedResources.Tasks["t"].Memory.MemoryMB = maxMegabytes + 1 },
-		"an empty device":                 func(a *wireAlloc) { a.AllocatedResources.Tasks["t"].Devices = []*structs.AllocatedDevice{nil} },
-		"a port that is none":             func(a *wireAlloc) { a.AllocatedResources.Shared.Ports[0].Value = 65536 },
-		"nothing that is wanted":          func(a *wireAlloc) { a.DesiredStatus = "dance" },
-		"a name that never ends":          func(a *wireAlloc) { a.Namespace = string(make([]byte, maxName+1)) },
-		"a predecessor that is a path":    func(a *wireAlloc) { a.PreviousAllocation = "../x" },
-		"one that it preempted, too":      func(a *wireAlloc) { a.PreemptedAllocations = []string{"/"} },
-		"an empty network":                func(a *wireAlloc) { a.Job.TaskGroups[0].Networks = []*nomad.NetworkResource{nil} },
-		"an empty identity":               func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Identities = []*nomad.WorkloadIdentity{nil} },
-		"an empty volume":                 func(a *wireAlloc) { a.Job.TaskGroups[0].Volumes = map[string]*nomad.VolumeRequest{"v": nil} },
+		"an ID that is a path":         func(a *wireAlloc) { a.ID = "../../../etc" },
+		"another node's":               func(a *wireAlloc) { a.NodeID = allocID(9) },
+		"no job":                       func(a *wireAlloc) { a.Job = nil },
+		"another job's":                func(a *wireAlloc) { a.Job.ID = name("other") },
+		"no group of it":               func(a *wireAlloc) { a.TaskGroup = "other" },
+		"an empty group":               func(a *wireAlloc) { a.Job.TaskGroups = append(a.Job.TaskGroups, nil) },
+		"an empty task":                func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks = append(a.Job.TaskGroups[0].Tasks, nil) },
+		"a task that is a path":        func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Name = "../x" },
+		"a task that is its directory": func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Name = ".." },
+		"no resources":                 func(a *wireAlloc) { a.AllocatedResources = nil },
+		"none of its task":             func(a *wireAlloc) { a.AllocatedResources.Tasks = nil },
+		"less than no memory":          func(a *wireAlloc) { a.AllocatedResources.Tasks["t"].Memory.MemoryMB = -1 },
+		"more memory than there is":    func(a *wireAlloc) { a.AllocatedResources.Tasks["t"].Memory.MemoryMB = maxMegabytes + 1 },
+		"an empty device":              func(a *wireAlloc) { a.AllocatedResources.Tasks["t"].Devices = []*structs.AllocatedDevice{nil} },
+		"a port that is none":          func(a *wireAlloc) { a.AllocatedResources.Shared.Ports[0].Value = 65536 },
+		"nothing that is wanted":       func(a *wireAlloc) { a.DesiredStatus = "dance" },
+		"a name that never ends":       func(a *wireAlloc) { a.Namespace = string(make([]byte, maxName+1)) },
+		"a predecessor that is a path": func(a *wireAlloc) { a.PreviousAllocation = "../x" },
+		"one that it preempted, too":   func(a *wireAlloc) { a.PreemptedAllocations = []string{"/"} },
+		"an empty network":             func(a *wireAlloc) { a.Job.TaskGroups[0].Networks = []*nomad.NetworkResource{nil} },
+		"an empty identity":            func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Identities = []*nomad.WorkloadIdentity{nil} },
+		"an empty volume":              func(a *wireAlloc) { a.Job.TaskGroups[0].Volumes = map[string]*nomad.VolumeRequest{"v": nil} },
+		"a volume of CSI": func(a *wireAlloc) {
+			a.Job.TaskGroups[0].Volumes = map[string]*nomad.VolumeRequest{"v": {Type: "csi"}}
+		},
+		"a plugin of CSI":                 func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].CSIPluginConfig = &nomad.TaskCSIPluginConfig{} },
+		"a schedule":                      func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Schedule = &nomad.TaskSchedule{} },
+		"secrets of a provider":           func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Secrets = []*nomad.Secret{{}} },
+		"Vault":                           func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Vault = &nomad.Vault{} },
+		"Consul":                          func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Consul = &nomad.Consul{} },
+		"a payload that is not packed":    func(a *wireAlloc) { a.Job.Payload = []byte{0xff} },
+		"a payload that is too big":       func(a *wireAlloc) { a.Job.Payload = snappy.Encode(nil, make([]byte, maxPayload+1)) },
+		"a payload that is cut":           func(a *wireAlloc) { p := snappy.Encode(nil, []byte("words")); a.Job.Payload = p[:len(p)-1] },
 		"a group without a name":          func(a *wireAlloc) { a.Job.TaskGroups[0].Name = nil },
 		"two tasks of one name":           func(a *wireAlloc) { g := a.Job.TaskGroups[0]; g.Tasks = append(g.Tasks, g.Tasks[0]) },
 		"no tasks at all":                 func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks = nil },

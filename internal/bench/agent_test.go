@@ -61,9 +61,19 @@ func (p product) below(dir string) product {
 // start installs a node and starts it, until the benchmark ends.
 func (p product) start(b *testing.B) *agent {
 	b.Helper()
+	a := p.launch(b)
+	a.await(b, "the agent is ready", a.ready)
+	return a
+}
+
+// launch is start, without waiting for the node.
+func (p product) launch(b *testing.B) *agent {
+	b.Helper()
 	require.NoError(b, os.Mkdir(p.dir, 0o700))
 	a := &agent{dir: p.dir, binary: filepath.Join(p.dir, p.name), sleep: filepath.Join(p.dir, "sleep"), driver: p.driver}
-	copyFile(b, a.binary, p.binary(b))
+	if binary := p.binary(b); os.Link(binary, a.binary) != nil { // which nodes then have in memory once
+		copyFile(b, a.binary, binary)
+	}
 	copyFile(b, a.sleep, "/bin/sleep")
 	address := freeAddress(b)
 	a.args = p.install(b, a, address)
@@ -73,7 +83,6 @@ func (p product) start(b *testing.B) *agent {
 	a.client = client
 	b.Cleanup(func() { a.clean(b) })
 	a.launch(b)
-	a.await(b, "the agent is ready", a.ready)
 	return a
 }
 

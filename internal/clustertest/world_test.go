@@ -2,6 +2,8 @@ package clustertest
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -126,20 +128,52 @@ type server struct {
 func startServers(t *testing.T, binary string, n int, more string) (list []*server) {
 	t.Helper()
 	ports := freePorts(t, 3*n)
-	var join []string
+	spec := serverSpec{binary: binary, more: more}
 	for i := range n {
-		join = append(join, fmt.Sprintf(`"127.0.0.1:%d"`, ports[3*i+2]))
+		spec.join = append(spec.join, fmt.Sprintf("127.0.0.1:%d", ports[3*i+2]))
 	}
 	for i := range n {
-		dir := t.TempDir()
-		config := filepath.Join(dir, "nomad.hcl")
-		require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
-name      = "server-%d"
-data_dir  = %q
-bind_addr = "127.0.0.1"
+		spec.name = fmt.Sprintf("server-%d", i)
+		list = append(list, spec.launch(t, ports[3*i:]))
+	}
+	for _, s := range list {
+		s.awaitLeader(t)
+	}
+	return list
+}
+
+// serverSpec is a server that is to be started.
+type serverSpec struct {
+	name       string
+	binary     string
+	more       string   // of its configuration
+	join       []string // the addresses of all; none: it is alone
+	advertised string   // where its RPC is said to be; empty: where it is
+}
+
+// start starts a server that is alone, and waits until it leads.
+func (spec serverSpec) start(t *testing.T) *server {
+	t.Helper()
+	s := spec.launch(t, freePorts(t, 3))
+	s.awaitLeader(t)
+	return s
+}
+
+// launch starts a server with ports for HTTP, RPC and the other servers.
+func (spec serverSpec) launch(t *testing.T, ports []int) *server {
+	t.Helper()
+	dir := t.TempDir()
+	join, err := json.Marshal(append([]string{}, spec.join...))
+	require.NoError(t, err)
+	config := filepath.Join(dir, "nomad.hcl")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
+name                 = %q
+data_dir             = %q
+bind_addr            = "127.0.0.1"
+disable_update_check = true
 advertise {
   http = "127.0.0.1"
-  rpc  = "127.0.0.1"
+  rpc  = %q
   serf = "127.0.0.1"
 }
 ports {
@@ -151,20 +185,16 @@ server {
   enabled          = true
   bootstrap_expect = %d
   server_join {
-    retry_join = [%s]
+    retry_join = %s
   }
 }
 %s
-`, i, filepath.Join(dir, "data"), ports[3*i], ports[3*i+1], ports[3*i+2], n, strings.Join(join, ", "), more), 0o600))
-		client, err := nomad.NewClient(&nomad.Config{Address: fmt.Sprintf("http://127.0.0.1:%d", ports[3*i])})
-		require.NoError(t, err)
-		t.Cleanup(client.Close)
-		list = append(list, &server{newProcess(t, binary, "agent", "-config", config), client, fmt.Sprintf("127.0.0.1:%d", ports[3*i+1])})
-	}
-	for _, s := range list {
-		s.awaitLeader(t)
-	}
-	return list
+`, cmp.Or(spec.name, "server"), filepath.Join(dir, "data"), cmp.Or(spec.advertised, "127.0.0.1"), ports[0], ports[1], ports[2],
+		max(1, len(spec.join)), join, spec.more), 0o600))
+	client, err := nomad.NewClient(&nomad.Config{Address: fmt.Sprintf("http://127.0.0.1:%d", ports[0])})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return &server{newProcess(t, spec.binary, "agent", "-config", config), client, fmt.Sprintf("127.0.0.1:%d", ports[1])}
 }
 
 func (s *server) awaitLeader(t *testing.T) {
@@ -197,14 +227,32 @@ func TestMain(m *testing.M) {
 // startNode starts a node that joins servers.
 func startNode(t *testing.T, name, more string, servers ...*server) *process {
 	t.Helper()
+	var addresses []string
+	for _, s := range servers {
+		addresses = append(addresses, s.rpc)
+	}
+	return nodeSpec{name: name, more: more, servers: addresses}.start(t)
+}
+
+// nodeSpec is a node that is to be started.
+type nodeSpec struct {
+	name    string
+	more    string   // of its configuration
+	client  string   // of its client block
+	servers []string // their RPC addresses
+	plugins []string // their folders, besides that of raw_exec
+}
+
+func (n nodeSpec) start(t *testing.T) *process {
+	t.Helper()
 	dir := t.TempDir()
 	plugins := filepath.Join(dir, "plugins")
 	require.NoError(t, os.Mkdir(plugins, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(plugins, "raw_exec.wasm"), guestbuild.Plugin(t, "guest-examples/drivers/raw_exec"), 0o600))
-	var addresses []string
-	for _, s := range servers {
-		addresses = append(addresses, fmt.Sprintf("%q", s.rpc))
+	for _, folder := range append([]string{"guest-examples/drivers/raw_exec"}, n.plugins...) {
+		require.NoError(t, os.WriteFile(filepath.Join(plugins, filepath.Base(folder)+".wasm"), guestbuild.Plugin(t, folder), 0o600))
 	}
+	servers, err := json.Marshal(n.servers)
+	require.NoError(t, err)
 	config := filepath.Join(dir, "node.hcl")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
 name       = %q
@@ -212,12 +260,13 @@ data_dir   = %q
 plugin_dir = %q
 ports { http = 0 }
 client {
-  servers                 = [%s]
+  servers                 = %s
   gc_disk_usage_threshold = 100
+  %s
 }
 plugin "raw_exec" { grant { process { commands = ["*"] } } }
 %s
-`, name, filepath.Join(dir, "data"), plugins, strings.Join(addresses, ", "), more), 0o600))
+`, n.name, filepath.Join(dir, "data"), plugins, servers, n.client, n.more), 0o600))
 	t.Cleanup(func() { endSupervisor(filepath.Join(dir, "data")) })
 	return newProcess(t, wasmnode(t), "agent", "-config", config)
 }

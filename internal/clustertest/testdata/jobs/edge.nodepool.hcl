@@ -1,0 +1,3 @@
+node_pool "edge" {
+  description = "Nodes at the edge"
+}
