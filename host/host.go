@@ -198,7 +198,13 @@ func (h *Host) nanotime() int64 { return int64(time.Since(h.start)) + 1 }
 // A [sandbox.StageError] names the stage that refused the file. The context bounds
 // compiling and describing; reading is bounded by limits.
 func (h *Host) Load(ctx context.Context, src Source) (*Plugin, error) {
-	p, err := h.load(ctx, src)
+	return h.LoadWanted(ctx, src, nil)
+}
+
+// LoadWanted is Load for a plugin that somebody may wait for: while wanted reports so, it is
+// compiled before others. It must not block.
+func (h *Host) LoadWanted(ctx context.Context, src Source, wanted func() bool) (*Plugin, error) {
+	p, err := h.load(ctx, src, wanted)
 	var refused *sandbox.StageError
 	if errors.As(err, &refused) {
 		h.mu.Lock()
@@ -215,13 +221,14 @@ func (h *Host) Refusals() map[sandbox.Stage]uint64 {
 	return maps.Clone(h.refusals)
 }
 
-func (h *Host) load(ctx context.Context, src Source) (*Plugin, error) {
+func (h *Host) load(ctx context.Context, src Source, wanted func() bool) (*Plugin, error) {
 	spec, scanned, err := inspect(src, h.cfg.Limits.FileBytes)
 	if err != nil {
 		return nil, err
 	}
 	p := newPlugin(h, spec)
-	if p.module, err = h.cfg.Engine.Compile(ctx, scanned, sandbox.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Template: true, Lines: true, Link: linkCapabilities}); err != nil {
+	options := sandbox.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Template: true, Lines: true, Wanted: wanted, Link: linkCapabilities}
+	if p.module, err = h.cfg.Engine.Compile(ctx, scanned, options); err != nil {
 		return nil, err
 	}
 	if err := p.describe(ctx); err != nil {

@@ -40,11 +40,19 @@ func openDiskCache(dir string, bound int64, logger hclog.Logger) (*diskCache, er
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
+	// What is checked is what is used, wherever a link leads to later.
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkOwner(dir, info); err != nil {
+	if err := errors.Join(checkOwner(dir, info), checkAncestors(dir)); err != nil {
 		return nil, err
 	}
 	if info.Mode().Perm() != 0o700 {
@@ -53,8 +61,28 @@ func openDiskCache(dir string, bound int64, logger hclog.Logger) (*diskCache, er
 		}
 	}
 	d := &diskCache{dir: dir, bound: bound, logger: logger}
+	if info.Mode()&othersWrite != 0 {
+		if err := d.empty(); err != nil {
+			return nil, err
+		}
+	}
 	d.sweep(time.Now())
 	return d, nil
+}
+
+// empty removes all code: others could write to the directory, and any of it may be theirs.
+func (d *diskCache) empty() error {
+	dirs, err := os.ReadDir(d.dir)
+	if err != nil {
+		return err
+	}
+	if len(dirs) > 0 {
+		d.logger.Warn("others could write to the directory of compiled code; what is in it is removed", "dir", d.dir)
+	}
+	for _, dir := range dirs {
+		err = errors.Join(err, os.RemoveAll(d.path(dir.Name())))
+	}
+	return err
 }
 
 // sweepAfter is how old something that is not in its place, sealed, is when nobody can be at
@@ -164,6 +192,9 @@ func (d *diskCache) prune(keep string) {
 	var entries []entry
 	var total int64
 	for _, dir := range dirs {
+		if strings.HasPrefix(dir.Name(), partialPrefix) {
+			continue // somebody is at work on it
+		}
 		e := entry{digest: dir.Name(), bytes: size(d.path(dir.Name()))}
 		if info, err := os.Stat(filepath.Join(d.path(dir.Name()), sealName)); err == nil {
 			e.used = info.ModTime()
@@ -199,6 +230,9 @@ func files(dir string, f func(path string, info fs.FileInfo) error) error {
 		}
 		if !info.Mode().IsRegular() {
 			return fmt.Errorf("%s is not a file", e.Name())
+		}
+		if err := checkOwner(path, info); err != nil {
+			return err // its owner wrote it
 		}
 		return f(path, info)
 	})

@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/tetratelabs/wazero"
+
+	"github.com/wasmnode/wasmnode/internal/slots"
 )
 
 // Config configures an engine; the zero value keeps nothing on disk.
@@ -28,19 +30,22 @@ type Config struct {
 // plugins of 9 MB each.
 const defaultCacheBytes = 1 << 30
 
+// maxCompilers bounds how many modules are compiled at once, however many processors there
+// are: each may take some hundred megabytes.
+const maxCompilers = 4
+
 // Engine compiles modules and keeps what it compiled, in memory while it is used
 // and on disk for the next start. It is safe for concurrent use.
 type Engine struct {
-	logger hclog.Logger
-	disk   *diskCache // nil: nothing is kept
-	// compiling is the compile semaphore: a compile takes a core and much memory, so there
-	// is one at a time.
-	compiling chan struct{}
-	turns     *turns // of guests that run for long: one processor is left to all else
-	refused   refusals
+	logger   hclog.Logger
+	disk     *diskCache // nil: nothing is kept
+	compiles *slots.Slots
+	turns    *turns // of guests that run for long: one processor is left to all else
+	refused  refusals
 
-	mu     sync.Mutex
-	shared map[string]*sharedCode // by digest
+	mu       sync.Mutex
+	shared   map[string]*sharedCode   // by digest
+	building map[string]chan struct{} // by digest, closed when it is built: one module of it is at a time
 }
 
 // sharedCode is the compiled code of one digest, for all modules made of it.
@@ -51,7 +56,10 @@ type sharedCode struct {
 
 // Open returns an engine.
 func Open(cfg Config) (*Engine, error) {
-	e := &Engine{logger: cfg.Logger, compiling: make(chan struct{}, 1), turns: newTurns(max(1, runtime.GOMAXPROCS(0)-1)), shared: map[string]*sharedCode{}}
+	e := &Engine{
+		logger: cfg.Logger, compiles: slots.New(min(runtime.NumCPU(), maxCompilers)), turns: newTurns(max(1, runtime.GOMAXPROCS(0)-1)),
+		shared: map[string]*sharedCode{}, building: map[string]chan struct{}{},
+	}
 	if e.logger == nil {
 		e.logger = hclog.NewNullLogger()
 	}
@@ -84,8 +92,36 @@ func (e *Engine) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// begin waits until no other module of a digest is being built, or returns the context's error.
+// The caller ends what it has begun.
+func (e *Engine) begin(ctx context.Context, digest string) error {
+	for {
+		e.mu.Lock()
+		others := e.building[digest]
+		if others == nil {
+			e.building[digest] = make(chan struct{})
+			e.mu.Unlock()
+			return nil
+		}
+		e.mu.Unlock()
+		select {
+		case <-others:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// end is the inverse of begin.
+func (e *Engine) end(digest string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(e.building[digest])
+	delete(e.building, digest)
+}
+
 // acquire returns the cache of one digest's code, which is kept on that disk unless
-// it is nil. The caller holds the compile semaphore, so that no other caller adds one.
+// it is nil. The caller has begun to build the digest, so that no other caller adds one.
 func (e *Engine) acquire(ctx context.Context, digest string, wasm []byte, on *diskCache) (wazero.CompilationCache, error) {
 	e.mu.Lock()
 	if s := e.shared[digest]; s != nil {

@@ -2,19 +2,11 @@ package sandbox
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 )
-
-// digestOf names metered code by its content.
-func digestOf(wasm []byte) string {
-	sum := sha256.Sum256(wasm)
-	return hex.EncodeToString(sum[:])
-}
 
 // Module is compiled code that can be instantiated, in a runtime of its own: memory
 // limits and host modules are a runtime's. It is safe for concurrent use.
