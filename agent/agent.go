@@ -207,6 +207,8 @@ func (a *agent) openPlugins() (err error) {
 		Loader:   catalog.HostLoader{Host: a.host},
 		Settings: decided,
 		Refused:  func(file, why string) { a.node.RefusePlugin(file, why) },
+
+		LoadingChanged: func() { a.node.UpdateLoading(a.catalog.LoadingFiles) },
 	})
 	if err != nil {
 		return fmt.Errorf("%w, or choose another with -plugin-dir", err)
@@ -242,6 +244,7 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 		Volumes:        a.hostVolumes(),
 		Workloads:      a.outliving(),
 		BootID:         bootID(),
+		Stored:         a.loadPlugins,
 		DriversReady:   a.pluginsReady,
 		ReadyFor:       a.pluginsReadyFor,
 		AllocsDir:      filepath.Join(a.cfg.DataDir, "alloc"),
@@ -278,7 +281,6 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 	beside.Go(func() { <-ctx.Done(); a.service.Stopping() })
 	beside.Go(func() { a.watchDisk(ctx) })
 	beside.Go(func() { a.reloadOn(ctx, o) })
-	a.catalog.Start()
 	err = a.node.Run(ctx, func() {
 		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)
 		if text := a.unclaimedText(); text != "" {

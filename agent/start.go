@@ -36,6 +36,18 @@ func (a *agent) pluginsReadyFor(ctx context.Context, alloc *structs.Allocation) 
 	return nil
 }
 
+// loadPlugins has the plugins loaded, first those that allocations have been stored for.
+func (a *agent) loadPlugins(stored []*structs.Allocation) {
+	for _, alloc := range stored {
+		if group := alloc.Group(); group != nil && alloc.DesiredStatus == structs.DesiredRun {
+			for _, task := range group.Tasks {
+				a.catalog.Want(task.Driver)
+			}
+		}
+	}
+	a.catalog.Start()
+}
+
 // currentConditions are the agent's conditions, and what it is still doing now before it is
 // all there.
 func (a *agent) currentConditions() []structs.Condition {
