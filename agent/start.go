@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"strings"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -46,6 +47,21 @@ func (a *agent) loadPlugins(stored []*structs.Allocation) {
 		}
 	}
 	a.catalog.Start()
+}
+
+// freeMemory gives memory back whenever no plugin is loading any more: reading plugins takes more
+// than the agent needs for all else.
+func (a *agent) freeMemory(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.loading.C():
+		}
+		if len(a.catalog.LoadingFiles()) == 0 {
+			debug.FreeOSMemory()
+		}
+	}
 }
 
 // currentConditions are the agent's conditions, and what it is still doing now before it is

@@ -227,8 +227,7 @@ func (h *Host) load(ctx context.Context, src Source, wanted func() bool) (*Plugi
 		return nil, err
 	}
 	p := newPlugin(h, spec)
-	options := sandbox.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Template: true, Lines: true, Wanted: wanted, Link: linkCapabilities}
-	if p.module, err = h.cfg.Engine.Compile(ctx, scanned, options); err != nil {
+	if p.module, err = h.cfg.Engine.Compile(ctx, scanned, h.cfg.Limits.compiling(wanted)); err != nil {
 		return nil, err
 	}
 	if err := p.describe(ctx); err != nil {
@@ -236,4 +235,25 @@ func (h *Host) load(ctx context.Context, src Source, wanted func() bool) (*Plugi
 		return nil, &sandbox.StageError{Stage: sandbox.StageDescribe, Err: err}
 	}
 	return p, nil
+}
+
+// Compile checks and compiles a plugin's file as Load does, for the engine's cache: none of it
+// runs. It returns what the file is, and whether its code is kept. Limits that are zero are the
+// defaults.
+func Compile(ctx context.Context, engine *sandbox.Engine, src Source, limits Limits) (spec *Spec, kept bool, err error) {
+	limits = limits.withDefaults()
+	spec, scanned, err := inspect(src, limits.FileBytes)
+	if err != nil {
+		return nil, false, err
+	}
+	m, err := engine.Compile(ctx, scanned, limits.compiling(nil))
+	if err != nil {
+		return nil, false, err
+	}
+	return spec, m.Kept(), m.Close(context.WithoutCancel(ctx))
+}
+
+// compiling is how plugins are compiled: it decides what their code is kept by.
+func (l Limits) compiling(wanted func() bool) sandbox.Options {
+	return sandbox.Options{MemoryMaxBytes: l.MemoryBytes, Template: true, Lines: true, Wanted: wanted, Link: linkCapabilities}
 }

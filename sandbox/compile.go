@@ -118,13 +118,13 @@ func final(err error) bool {
 }
 
 func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, on *diskCache, link func(context.Context, wazero.Runtime) error) (m *Module, err error) {
-	cache, err := e.acquire(ctx, digest, wasm, on)
+	shared, err := e.acquire(ctx, digest, wasm, on)
 	if err != nil {
 		return nil, err
 	}
 	ctx = context.WithoutCancel(ctx) // what wazero begins it has to end
-	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(cache))
-	m = &Module{engine: e, runtime: r, code: digest}
+	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(shared.cache))
+	m = &Module{engine: e, runtime: r, code: digest, kept: shared.dir != ""}
 	defer func() {
 		if err != nil {
 			_ = m.Close(ctx)
@@ -145,6 +145,7 @@ func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, on *d
 	if m.compiled, err = compile(ctx, r, wasm); err != nil {
 		return m, err
 	}
+	e.settle(shared, on, digest, m.compiled)
 	return m, nil
 }
 

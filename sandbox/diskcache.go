@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -32,42 +33,56 @@ type diskCache struct {
 
 const (
 	sealName = "seal"
+	// codeName is a file with nothing but the machine code, to be mapped. It is compared with
+	// what it is mapped in the place of, and is not sealed.
+	codeName = "code.text"
 	// partialPrefix begins the name of a directory that code is being put into.
 	partialPrefix = "new-"
 )
 
 func openDiskCache(dir string, bound int64, logger hclog.Logger) (*diskCache, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
 	// What is checked is what is used, wherever a link leads to later.
-	dir, err := filepath.EvalSymlinks(dir)
+	dir, shared, err := prepareCacheDir(dir)
 	if err != nil {
 		return nil, err
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(checkOwner(dir, info), checkAncestors(dir)); err != nil {
-		return nil, err
-	}
-	if info.Mode().Perm() != 0o700 {
-		if err := os.Chmod(dir, 0o700); err != nil {
-			return nil, err
-		}
 	}
 	d := &diskCache{dir: dir, bound: bound, logger: logger}
-	if info.Mode()&othersWrite != 0 {
+	if shared {
 		if err := d.empty(); err != nil {
 			return nil, err
 		}
 	}
 	d.sweep(time.Now())
 	return d, nil
+}
+
+// prepareCacheDir makes a directory for compiled code, or checks and closes one that is there,
+// and reports whether others could write to it until now. It returns its path without links.
+func prepareCacheDir(dir string) (real string, shared bool, err error) {
+	_, before := os.Lstat(dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", false, err
+	}
+	if real, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", false, err
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return "", false, err
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return "", false, err
+	}
+	if err := cmp.Or(checkOwner(real, info), checkAncestors(real)); err != nil {
+		if errors.Is(before, fs.ErrNotExist) {
+			_ = os.Remove(real) // made for nothing
+		}
+		return "", false, fmt.Errorf("%w: %w", ErrUntrustedCache, err)
+	}
+	if info.Mode().Perm() != 0o700 {
+		err = os.Chmod(real, 0o700)
+	}
+	return real, info.Mode()&othersWrite != 0, err
 }
 
 // empty removes all code: others could write to the directory, and any of it may be theirs.
@@ -250,6 +265,9 @@ func size(dir string) (total int64) {
 func checksum(dir string) (string, error) {
 	sum := sha256.New()
 	err := files(dir, func(path string, info fs.FileInfo) error {
+		if filepath.Base(path) == codeName {
+			return nil
+		}
 		fmt.Fprintf(sum, "%s %d\n", filepath.Base(path), info.Size())
 		f, err := os.Open(path)
 		if err != nil {

@@ -16,8 +16,8 @@ import (
 // Config configures an engine; the zero value keeps nothing on disk.
 type Config struct {
 	// CacheDir is where compiled code is kept for the next start; it is made with
-	// mode 0700, since who can write there can run code in the agent. Empty:
-	// nowhere.
+	// mode 0700, since who can write there can run code in the agent. Several engines may
+	// have the same. Empty: nowhere.
 	CacheDir string
 	// CacheBytes bounds CacheDir; what was used longest ago goes first. 0 means
 	// defaultCacheBytes.
@@ -26,8 +26,19 @@ type Config struct {
 	Logger hclog.Logger
 }
 
-// defaultCacheBytes is the bound on the compilation cache: about a hundred Go
-// plugins of 9 MB each.
+// ErrUntrustedCache matches the error of a directory for compiled code that others than this
+// process's user and root can write to, or can put another in the place of.
+var ErrUntrustedCache = errors.New("compiled code there could be anybody's")
+
+// CheckCacheDir returns why a directory that need not exist may not be a [Config]'s CacheDir. It
+// makes the directory.
+func CheckCacheDir(dir string) error {
+	_, err := openDiskCache(dir, defaultCacheBytes, hclog.NewNullLogger())
+	return err
+}
+
+// defaultCacheBytes is the bound on the compilation cache: about forty Go plugins, of whose code
+// there are two files of 11 MB each.
 const defaultCacheBytes = 1 << 30
 
 // maxCompilers bounds how many modules are compiled at once, however many processors there
@@ -51,10 +62,16 @@ type Engine struct {
 // sharedCode is the compiled code of one digest, for all modules made of it.
 type sharedCode struct {
 	cache wazero.CompilationCache
+	dir   string // on the disk; empty: it is not there
 	users int
 }
 
 // Open returns an engine.
+//
+// # Errors
+//
+// That of a cache directory that cannot be used: it matches [ErrUntrustedCache] when others
+// could have put code there.
 func Open(cfg Config) (*Engine, error) {
 	e := &Engine{
 		logger: cfg.Logger, compiles: slots.New(min(runtime.NumCPU(), maxCompilers)), turns: newTurns(max(1, runtime.GOMAXPROCS(0)-1)),
@@ -120,14 +137,14 @@ func (e *Engine) end(digest string) {
 	delete(e.building, digest)
 }
 
-// acquire returns the cache of one digest's code, which is kept on that disk unless
+// acquire returns one digest's code, which is kept on that disk unless
 // it is nil. The caller has begun to build the digest, so that no other caller adds one.
-func (e *Engine) acquire(ctx context.Context, digest string, wasm []byte, on *diskCache) (wazero.CompilationCache, error) {
+func (e *Engine) acquire(ctx context.Context, digest string, wasm []byte, on *diskCache) (*sharedCode, error) {
 	e.mu.Lock()
 	if s := e.shared[digest]; s != nil {
 		s.users++
 		e.mu.Unlock()
-		return s.cache, nil
+		return s, nil
 	}
 	e.mu.Unlock()
 	s, err := e.openShared(ctx, digest, wasm, on)
@@ -137,10 +154,10 @@ func (e *Engine) acquire(ctx context.Context, digest string, wasm []byte, on *di
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.shared[digest] = s
-	return s.cache, nil
+	return s, nil
 }
 
-// openShared returns the cache of one digest's code for its first user. What is then
+// openShared returns one digest's code for its first user. What is then
 // compiled in this process has been compiled within the bounds before, where that can be.
 func (e *Engine) openShared(ctx context.Context, digest string, wasm []byte, on *diskCache) (*sharedCode, error) {
 	var dir string
@@ -162,7 +179,21 @@ func (e *Engine) openShared(ctx context.Context, digest string, wasm []byte, on 
 	if err != nil {
 		return nil, err
 	}
-	return &sharedCode{cache: cache, users: 1}, nil
+	return &sharedCode{cache: cache, dir: dir, users: 1}, nil
+}
+
+// settle lets go of the memory that a module's code takes, where it has just been read from the
+// disk. The caller has begun to build the digest, so that nobody else gets that code.
+func (e *Engine) settle(s *sharedCode, on *diskCache, digest string, compiled wazero.CompiledModule) {
+	e.mu.Lock()
+	first := s.users == 1
+	e.mu.Unlock()
+	if !first || s.dir == "" || on == nil {
+		return
+	}
+	if err := on.mapCode(s.dir, compiled); err != nil {
+		e.logger.Debug("compiled code stays in memory", "digest", digest, "error", err)
+	}
 }
 
 // release is the inverse of acquire.

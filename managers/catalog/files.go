@@ -142,7 +142,7 @@ func (t *files) found(now time.Time, all, ready, gone []string) (actions []actio
 }
 
 // maxWanted bounds the files that are remembered to be waited for before they are seen.
-const maxWanted = MaxPluginFiles
+const maxWanted = maxPluginFiles
 
 // want notes that somebody waits for the plugin of a name.
 func (t *files) want(name string) {
