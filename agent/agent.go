@@ -23,6 +23,7 @@ import (
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/internal/sdnotify"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/devices"
 	"github.com/wasmnode/wasmnode/managers/drivers"
@@ -49,6 +50,9 @@ type Options struct {
 	LogLevel    string
 	Set         []config.Setting // in order; the flags above win
 	LogOutput   io.Writer
+	// CodeDir is where compiled code is kept, which several agents may share; empty: in the data
+	// directory.
+	CodeDir string
 	// Supervisor is the command that owns the tasks when it is run with
 	// -data-dir=DIR, see [RunSupervisor], so that they outlive the agent. Nil, and
 	// with Dev: the agent owns them itself, and they end with it.
@@ -87,7 +91,7 @@ func Run(ctx context.Context, o Options) error {
 		JSONFormat: cfg.LogJSON,
 		Output:     o.LogOutput,
 	})
-	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, logger: logger, logs: logger, service: o.Service, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes(), reloads: make(chan chan error)}
+	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, codeDir: o.CodeDir, logger: logger, logs: logger, service: o.Service, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes(), loading: wake.New(), reloads: make(chan chan error)}
 	a.warn(cfg)
 	// First, because it is what fails most often.
 	listener, err := a.listen()
@@ -111,6 +115,7 @@ type agent struct {
 	defaults   config.Config // where neither files nor flags say otherwise
 	inForce    config.Config // as it was read last
 	dev        bool
+	codeDir    string // for compiled code; empty: in the data directory
 	logger     hclog.Logger
 	logs       hclog.InterceptLogger // the same, which can be listened to
 	address    string                // of the API: HOST:PORT, or unix:// and a socket's path
@@ -135,6 +140,7 @@ type agent struct {
 	bounds       *access.Bounds
 	certificates *certificates // nil: the API has no TLS
 
+	loading    wake.Signal // other plugins are loading than before
 	conditions conditions
 	outcomes   *outcomes
 	reloads    chan chan error // asked for by the API, each with where its error goes
@@ -168,7 +174,7 @@ func (a *agent) open() (err error) {
 	if err := a.openFiles(); err != nil {
 		return err
 	}
-	if a.engine, err = sandbox.Open(sandbox.Config{CacheDir: filepath.Join(a.cfg.DataDir, "cache"), Logger: a.logger.Named("engine")}); err != nil {
+	if a.engine, err = openEngine(cmp.Or(a.codeDir, codeDir(a.cfg.DataDir)), a.logger); err != nil {
 		return err
 	}
 	a.closing("engine", func() error { return a.engine.Close(context.Background()) })
@@ -176,6 +182,21 @@ func (a *agent) open() (err error) {
 		return err
 	}
 	return a.openPlugins()
+}
+
+// codeDir is where the compiled code of what a data directory's agent or supervisor runs is.
+func codeDir(dir string) string { return filepath.Join(dir, "cache") }
+
+// openEngine opens an engine that keeps compiled code in a directory, unless it could be others'
+// code that is found there.
+func openEngine(dir string, logger hclog.Logger) (*sandbox.Engine, error) {
+	logger = logger.Named("engine")
+	e, err := sandbox.Open(sandbox.Config{CacheDir: dir, Logger: logger})
+	if errors.Is(err, sandbox.ErrUntrustedCache) {
+		logger.Warn("compiled code is not kept, and plugins are compiled at each start", "error", err)
+		return sandbox.Open(sandbox.Config{Logger: logger})
+	}
+	return e, err
 }
 
 // openPlugins joins the host, the catalog and the managers, which need each other:
@@ -207,6 +228,8 @@ func (a *agent) openPlugins() (err error) {
 		Loader:   catalog.HostLoader{Host: a.host},
 		Settings: decided,
 		Refused:  func(file, why string) { a.node.RefusePlugin(file, why) },
+
+		LoadingChanged: func() { a.node.UpdateLoading(a.catalog.LoadingFiles); a.loading.Set() },
 	})
 	if err != nil {
 		return fmt.Errorf("%w, or choose another with -plugin-dir", err)
@@ -243,6 +266,7 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 		Volumes:        a.hostVolumes(),
 		Workloads:      a.outliving(),
 		BootID:         bootID(),
+		Stored:         a.loadPlugins,
 		DriversReady:   a.pluginsReady,
 		ReadyFor:       a.pluginsReadyFor,
 		AllocsDir:      filepath.Join(a.cfg.DataDir, "alloc"),
@@ -280,7 +304,7 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 	beside.Go(func() { <-ctx.Done(); a.service.Stopping() })
 	beside.Go(func() { a.watchDisk(ctx) })
 	beside.Go(func() { a.reloadOn(ctx, o) })
-	a.catalog.Start()
+	beside.Go(func() { a.freeMemory(ctx) })
 	err = a.node.Run(ctx, func() {
 		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)
 		if text := a.unclaimedText(); text != "" {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"strings"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -34,6 +35,33 @@ func (a *agent) pluginsReadyFor(ctx context.Context, alloc *structs.Allocation) 
 		}
 	}
 	return nil
+}
+
+// loadPlugins has the plugins loaded, first those that allocations have been stored for.
+func (a *agent) loadPlugins(stored []*structs.Allocation) {
+	for _, alloc := range stored {
+		if group := alloc.Group(); group != nil && alloc.DesiredStatus == structs.DesiredRun {
+			for _, task := range group.Tasks {
+				a.catalog.Want(task.Driver)
+			}
+		}
+	}
+	a.catalog.Start()
+}
+
+// freeMemory gives memory back whenever no plugin is loading any more: reading plugins takes more
+// than the agent needs for all else.
+func (a *agent) freeMemory(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.loading.C():
+		}
+		if len(a.catalog.LoadingFiles()) == 0 {
+			debug.FreeOSMemory()
+		}
+	}
 }
 
 // currentConditions are the agent's conditions, and what it is still doing now before it is

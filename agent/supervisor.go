@@ -217,7 +217,7 @@ type ownWorkloads struct {
 // newWorkloads returns what runs workloads in this process, in the supervisor's
 // directory, and goes on with what was left there.
 func newWorkloads(dir string, thread chan<- func(), left *handover, logger hclog.Logger) (*ownWorkloads, func() error, error) {
-	e, err := sandbox.Open(sandbox.Config{CacheDir: filepath.Join(dir, "cache"), Logger: logger.Named("engine")})
+	e, err := openEngine(codeDir(dir), logger)
 	if err != nil {
 		return nil, nil, err
 	}

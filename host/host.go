@@ -198,7 +198,13 @@ func (h *Host) nanotime() int64 { return int64(time.Since(h.start)) + 1 }
 // A [sandbox.StageError] names the stage that refused the file. The context bounds
 // compiling and describing; reading is bounded by limits.
 func (h *Host) Load(ctx context.Context, src Source) (*Plugin, error) {
-	p, err := h.load(ctx, src)
+	return h.LoadWanted(ctx, src, nil)
+}
+
+// LoadWanted is Load for a plugin that somebody may wait for: while wanted reports so, it is
+// compiled before others. It must not block.
+func (h *Host) LoadWanted(ctx context.Context, src Source, wanted func() bool) (*Plugin, error) {
+	p, err := h.load(ctx, src, wanted)
 	var refused *sandbox.StageError
 	if errors.As(err, &refused) {
 		h.mu.Lock()
@@ -215,13 +221,13 @@ func (h *Host) Refusals() map[sandbox.Stage]uint64 {
 	return maps.Clone(h.refusals)
 }
 
-func (h *Host) load(ctx context.Context, src Source) (*Plugin, error) {
+func (h *Host) load(ctx context.Context, src Source, wanted func() bool) (*Plugin, error) {
 	spec, scanned, err := inspect(src, h.cfg.Limits.FileBytes)
 	if err != nil {
 		return nil, err
 	}
 	p := newPlugin(h, spec)
-	if p.module, err = h.cfg.Engine.Compile(ctx, scanned, sandbox.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Template: true, Lines: true, Link: linkCapabilities}); err != nil {
+	if p.module, err = h.cfg.Engine.Compile(ctx, scanned, h.cfg.Limits.compiling(wanted)); err != nil {
 		return nil, err
 	}
 	if err := p.describe(ctx); err != nil {
@@ -229,4 +235,25 @@ func (h *Host) load(ctx context.Context, src Source) (*Plugin, error) {
 		return nil, &sandbox.StageError{Stage: sandbox.StageDescribe, Err: err}
 	}
 	return p, nil
+}
+
+// Compile checks and compiles a plugin's file as Load does, for the engine's cache: none of it
+// runs. It returns what the file is, and whether its code is kept. Limits that are zero are the
+// defaults.
+func Compile(ctx context.Context, engine *sandbox.Engine, src Source, limits Limits) (spec *Spec, kept bool, err error) {
+	limits = limits.withDefaults()
+	spec, scanned, err := inspect(src, limits.FileBytes)
+	if err != nil {
+		return nil, false, err
+	}
+	m, err := engine.Compile(ctx, scanned, limits.compiling(nil))
+	if err != nil {
+		return nil, false, err
+	}
+	return spec, m.Kept(), m.Close(context.WithoutCancel(ctx))
+}
+
+// compiling is how plugins are compiled: it decides what their code is kept by.
+func (l Limits) compiling(wanted func() bool) sandbox.Options {
+	return sandbox.Options{MemoryMaxBytes: l.MemoryBytes, Template: true, Lines: true, Wanted: wanted, Link: linkCapabilities}
 }

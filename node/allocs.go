@@ -420,6 +420,9 @@ func (n *Node) restore(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("restoring allocations: %w", err)
 	}
+	if n.cfg.Stored != nil {
+		n.cfg.Stored(allocs)
+	}
 	for id, err := range broken {
 		n.keepUnread(id, nil, err)
 	}

@@ -47,6 +47,9 @@ type Config struct {
 	Workloads Workloads
 	// BootID is the machine's run; optional: it is not known when the machine was restarted.
 	BootID string
+	// Stored is called once, before any allocation that was stored is run, with those; nil: nobody
+	// is told.
+	Stored func(allocs []*structs.Allocation)
 	// DriversReady returns when every driver and device plugin has answered its first
 	// fingerprint, or when ctx is done.
 	DriversReady func(ctx context.Context) error
@@ -253,6 +256,10 @@ func (n *Node) UpdateDriver(name string, info *structs.DriverInfo) { n.self.upda
 
 // RefusePlugin records that a file in the plugin directory is not taken.
 func (n *Node) RefusePlugin(file, why string) { n.self.refusePlugin(file, why) }
+
+// UpdateLoading takes the files whose plugins are not there yet, sorted, of a function that is
+// called when no other call of it is under way. It does not block.
+func (n *Node) UpdateLoading(files func() []string) { n.self.updateLoading(files) }
 
 // Run runs the node until ctx is done and all is shut down. It is called once. Ready is
 // called when what was stored is restored, every plugin has answered or was waited for long

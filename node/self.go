@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,6 +51,15 @@ func (s *self) update(change func(next *structs.Node) bool) {
 // updateDriver merges a driver's state.
 func (s *self) updateDriver(name string, info *structs.DriverInfo) {
 	s.update(func(next *structs.Node) bool { return mergeDriver(next, name, info) })
+}
+
+// updateLoading notes which files' plugins are not there yet.
+func (s *self) updateLoading(files func() []string) {
+	s.update(func(next *structs.Node) bool {
+		before := next.LoadingPlugins
+		next.LoadingPlugins = files()
+		return !slices.Equal(before, next.LoadingPlugins)
+	})
 }
 
 // markReady has the control plane place allocations here.

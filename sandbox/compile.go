@@ -29,13 +29,16 @@ type Options struct {
 	// Lines has the stacks of traps tell lines of source, where the module has what that takes: see
 	// [Module.Frames].
 	Lines bool
+	// Wanted reports whether somebody waits for the module, so that it is compiled before others
+	// that wait for their turn; it must not block. Nil: nobody does.
+	Wanted func() bool
 	// Link adds host modules to the module's runtime.
 	Link func(ctx context.Context, r wazero.Runtime) error
 }
 
 // Compile compiles a module that was scanned within [scan.DefaultLimits], in a process of
-// its own if the program calls [EnterCompiler]. The context ends the wait for other compiles,
-// and that process. Bytes that an engine has compiled are not compiled again while a module
+// its own if the program calls [EnterCompiler], up to four at once. The context ends the wait
+// for other compiles, and that process. Bytes that an engine has compiled are not compiled again while a module
 // of them is open or the cache has them.
 //
 // # Errors
@@ -48,12 +51,11 @@ func (e *Engine) Compile(ctx context.Context, scanned *scan.Module, opts Options
 	if pages == 0 {
 		return nil, &StageError{StagePolicy, fmt.Errorf("memory limit of %d bytes is less than one page of %d", opts.MemoryMaxBytes, PageSize)}
 	}
-	select {
-	case e.compiling <- struct{}{}:
-		defer func() { <-e.compiling }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	slot := e.compiles.Join(opts.Wanted)
+	if err := slot.Wait(ctx); err != nil {
+		return nil, err
 	}
+	defer slot.Leave()
 	metered, info, err := addMeter(scanned, uint32(pages), opts)
 	if err != nil {
 		return nil, err
@@ -89,7 +91,11 @@ func addMeter(scanned *scan.Module, pages uint32, opts Options) (metered []byte,
 // disk cannot give back is thrown away and compiled again, once; a disk that is full
 // or broken costs the next start a compile, and does not stop this one.
 func (e *Engine) build(ctx context.Context, wasm []byte, link func(context.Context, wazero.Runtime) error) (*Module, error) {
-	digest := digestOf(wasm)
+	digest := codeDigest(wasm)
+	if err := e.begin(ctx, digest); err != nil {
+		return nil, err
+	}
+	defer e.end(digest)
 	m, err := e.tryBuild(ctx, digest, wasm, e.disk, link)
 	if err == nil || e.disk == nil || final(err) {
 		return m, err
@@ -112,13 +118,13 @@ func final(err error) bool {
 }
 
 func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, on *diskCache, link func(context.Context, wazero.Runtime) error) (m *Module, err error) {
-	cache, err := e.acquire(ctx, digest, wasm, on)
+	shared, err := e.acquire(ctx, digest, wasm, on)
 	if err != nil {
 		return nil, err
 	}
 	ctx = context.WithoutCancel(ctx) // what wazero begins it has to end
-	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(cache))
-	m = &Module{engine: e, runtime: r, code: digest}
+	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(shared.cache))
+	m = &Module{engine: e, runtime: r, code: digest, kept: shared.dir != ""}
 	defer func() {
 		if err != nil {
 			_ = m.Close(ctx)
@@ -139,6 +145,7 @@ func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, on *d
 	if m.compiled, err = compile(ctx, r, wasm); err != nil {
 		return m, err
 	}
+	e.settle(shared, on, digest, m.compiled)
 	return m, nil
 }
 

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -32,29 +33,71 @@ type diskCache struct {
 
 const (
 	sealName = "seal"
+	// codeName is a file with nothing but the machine code, to be mapped. It is compared with
+	// what it is mapped in the place of, and is not sealed.
+	codeName = "code.text"
 	// partialPrefix begins the name of a directory that code is being put into.
 	partialPrefix = "new-"
 )
 
 func openDiskCache(dir string, bound int64, logger hclog.Logger) (*diskCache, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(dir)
+	// What is checked is what is used, wherever a link leads to later.
+	dir, shared, err := prepareCacheDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkOwner(dir, info); err != nil {
-		return nil, err
-	}
-	if info.Mode().Perm() != 0o700 {
-		if err := os.Chmod(dir, 0o700); err != nil {
+	d := &diskCache{dir: dir, bound: bound, logger: logger}
+	if shared {
+		if err := d.empty(); err != nil {
 			return nil, err
 		}
 	}
-	d := &diskCache{dir: dir, bound: bound, logger: logger}
 	d.sweep(time.Now())
 	return d, nil
+}
+
+// prepareCacheDir makes a directory for compiled code, or checks and closes one that is there,
+// and reports whether others could write to it until now. It returns its path without links.
+func prepareCacheDir(dir string) (real string, shared bool, err error) {
+	_, before := os.Lstat(dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", false, err
+	}
+	if real, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", false, err
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return "", false, err
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return "", false, err
+	}
+	if err := cmp.Or(checkOwner(real, info), checkAncestors(real)); err != nil {
+		if errors.Is(before, fs.ErrNotExist) {
+			_ = os.Remove(real) // made for nothing
+		}
+		return "", false, fmt.Errorf("%w: %w", ErrUntrustedCache, err)
+	}
+	if info.Mode().Perm() != 0o700 {
+		err = os.Chmod(real, 0o700)
+	}
+	return real, info.Mode()&othersWrite != 0, err
+}
+
+// empty removes all code: others could write to the directory, and any of it may be theirs.
+func (d *diskCache) empty() error {
+	dirs, err := os.ReadDir(d.dir)
+	if err != nil {
+		return err
+	}
+	if len(dirs) > 0 {
+		d.logger.Warn("others could write to the directory of compiled code; what is in it is removed", "dir", d.dir)
+	}
+	for _, dir := range dirs {
+		err = errors.Join(err, os.RemoveAll(d.path(dir.Name())))
+	}
+	return err
 }
 
 // sweepAfter is how old something that is not in its place, sealed, is when nobody can be at
@@ -164,6 +207,9 @@ func (d *diskCache) prune(keep string) {
 	var entries []entry
 	var total int64
 	for _, dir := range dirs {
+		if strings.HasPrefix(dir.Name(), partialPrefix) {
+			continue // somebody is at work on it
+		}
 		e := entry{digest: dir.Name(), bytes: size(d.path(dir.Name()))}
 		if info, err := os.Stat(filepath.Join(d.path(dir.Name()), sealName)); err == nil {
 			e.used = info.ModTime()
@@ -200,6 +246,9 @@ func files(dir string, f func(path string, info fs.FileInfo) error) error {
 		if !info.Mode().IsRegular() {
 			return fmt.Errorf("%s is not a file", e.Name())
 		}
+		if err := checkOwner(path, info); err != nil {
+			return err // its owner wrote it
+		}
 		return f(path, info)
 	})
 }
@@ -216,6 +265,9 @@ func size(dir string) (total int64) {
 func checksum(dir string) (string, error) {
 	sum := sha256.New()
 	err := files(dir, func(path string, info fs.FileInfo) error {
+		if filepath.Base(path) == codeName {
+			return nil
+		}
 		fmt.Fprintf(sum, "%s %d\n", filepath.Base(path), info.Size())
 		f, err := os.Open(path)
 		if err != nil {

@@ -139,8 +139,71 @@ func TestTheCacheIsItsOwnersOnly(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 
+	planted := filepath.Join(dir, "planted", sealName)
+	for mode, left := range map[os.FileMode]bool{0o755: true, 0o775: false, 0o757: false} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(planted), 0o700))
+		require.NoError(t, os.WriteFile(planted, nil, 0o600))
+		require.NoError(t, os.Chmod(dir, mode))
+		_, err = openDiskCache(dir, 1000, hclog.NewNullLogger())
+		require.NoError(t, err)
+		require.Equal(t, left, exists(planted), "what others could have written, with mode %o", mode)
+	}
+
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err = openDiskCache(file, 1000, hclog.NewNullLogger())
 	require.ErrorContains(t, err, "not a directory")
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// TestACacheThatOthersCanReplaceIsRefused has a directory above it be others' to write to.
+func TestACacheThatOthersCanReplaceIsRefused(t *testing.T) {
+	above := filepath.Join(t.TempDir(), "above")
+	dir := filepath.Join(above, "between", "cache")
+	for mode, sound := range map[os.FileMode]bool{0o755: true, 0o777: false, 0o775: false, 0o777 | os.ModeSticky: true} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o755))
+		require.NoError(t, os.Chmod(above, mode))
+		_, err := openDiskCache(dir, 1000, hclog.NewNullLogger())
+		if sound {
+			require.NoError(t, err, "%v", mode)
+		} else {
+			require.ErrorContains(t, err, above+" can be written to by others", "%v", mode)
+		}
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Chmod(above, 0o777))
+	require.NoError(t, os.Symlink(dir, link))
+	_, err := openDiskCache(link, 1000, hclog.NewNullLogger())
+	require.ErrorContains(t, err, above+" can be written to by others", "wherever a link is to it")
+	if os.Geteuid() != 0 {
+		return // only root can give a directory away
+	}
+	require.NoError(t, os.Chmod(above, 0o755))
+	require.NoError(t, os.Chown(above, 65534, 65534))
+	_, err = openDiskCache(dir, 1000, hclog.NewNullLogger())
+	require.ErrorContains(t, err, above+" belongs to the user 65534")
+}
+
+func TestPruningLeavesWhatIsBeingWritten(t *testing.T) {
+	d, _ := newCache(t, 10)
+	partial := d.compiled(t)
+	d.put(t, "kept", 0)
+	require.DirExists(t, partial)
+}
+
+func TestCodeOfAnotherUserIsNotRead(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	d, log := newCache(t, 1000)
+	dir := d.put(t, "code", 0)
+	require.NoError(t, os.Chown(filepath.Join(dir, "code"), 65534, 65534))
+	found, err := d.open("code")
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.Contains(t, log.String(), "belongs to the user 65534")
 }

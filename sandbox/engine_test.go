@@ -334,6 +334,65 @@ func TestConcurrentCompilesOfOneModuleShareTheirCode(t *testing.T) {
 	wg.Wait()
 }
 
+// TestModulesAreCompiledSideBySide holds as many compiles as there may be at once: the next one is
+// the one that is wanted, and not the one that has waited longer.
+func TestModulesAreCompiledSideBySide(t *testing.T) {
+	e := open(t, "")
+	atOnce := min(runtime.NumCPU(), 4)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	entered := make(chan string, atOnce+2)
+	start := func(name string, n int, wanted bool) (waits <-chan struct{}, leave func()) {
+		gate, waiting := make(chan struct{}), waitedFor{context.Background(), make(chan struct{}, 1)}
+		wg.Go(func() {
+			m, err := compileIn(waiting, e, run(0, modtest.I32Const(int32(n))).Bytes(), sandbox.Options{
+				MemoryMaxBytes: megabyte, Wanted: func() bool { return wanted },
+				Link: func(context.Context, wazero.Runtime) error { entered <- name; <-gate; return nil },
+			})
+			if err == nil {
+				err = m.Close(context.Background())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		return waiting.waits, func() { close(gate) }
+	}
+	var leave []func()
+	for i := range atOnce {
+		_, l := start("held", i, false)
+		leave = append(leave, l)
+		require.Equal(t, "held", <-entered)
+	}
+	waits, leaveUnwanted := start("unwanted", atOnce, false)
+	<-waits
+	waits, leaveWanted := start("wanted", atOnce+1, true)
+	<-waits
+	leave[0]()
+	require.Equal(t, "wanted", <-entered)
+	leaveWanted()
+	require.Equal(t, "unwanted", <-entered)
+	leaveUnwanted()
+	for _, l := range leave[1:] {
+		l()
+	}
+}
+
+// waitedFor is a context that tells when something waits for its end, too.
+type waitedFor struct {
+	context.Context
+	waits chan struct{} // of capacity 1
+}
+
+// Done implements [context.Context].
+func (w waitedFor) Done() <-chan struct{} {
+	select {
+	case w.waits <- struct{}{}:
+	default:
+	}
+	return w.Context.Done()
+}
+
 func TestWaitingForACompileEndsWithTheContext(t *testing.T) {
 	e := open(t, "")
 	entered, leave := make(chan struct{}), make(chan struct{})

@@ -2,19 +2,11 @@ package sandbox
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 )
-
-// digestOf names metered code by its content.
-func digestOf(wasm []byte) string {
-	sum := sha256.Sum256(wasm)
-	return hex.EncodeToString(sum[:])
-}
 
 // Module is compiled code that can be instantiated, in a runtime of its own: memory
 // limits and host modules are a runtime's. It is safe for concurrent use.
@@ -25,6 +17,7 @@ type Module struct {
 	limit    uint64 // of an instance's memory, in bytes
 	digest   string // of what was given to Compile
 	code     string // of what was compiled
+	kept     bool   // its code is on the disk
 	// template is what snapshots need; nil: none can be taken, for the reason noTemplate,
 	// or because it was not asked for.
 	template   *template
@@ -35,6 +28,9 @@ type Module struct {
 
 // Digest returns the digest of the file that was given to [Engine.Compile].
 func (m *Module) Digest() string { return m.digest }
+
+// Kept reports whether its code is in the engine's cache directory, for the next start.
+func (m *Module) Kept() bool { return m.kept }
 
 // Close closes the module and all its instances. No call may be under way. Closing
 // twice is not an error.

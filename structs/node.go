@@ -58,6 +58,8 @@ type Node struct {
 	NetworkModes map[string]string `json:",omitempty"`
 	Drivers      map[string]*DriverInfo
 	Devices      []*DeviceGroup // sorted by ID
+	// LoadingPlugins are the files whose plugins are not there yet, sorted.
+	LoadingPlugins []string `json:",omitempty"`
 
 	Status NodeStatus
 	// StatusUpdated is when the control plane saw the status change last.
@@ -94,6 +96,7 @@ func (n *Node) Copy() *Node {
 	c.HostNetworks = slices.Clone(n.HostNetworks)
 	c.HostVolumes = slices.Clone(n.HostVolumes)
 	c.Sockets = slices.Clone(n.Sockets)
+	c.LoadingPlugins = slices.Clone(n.LoadingPlugins)
 	c.Events = append([]NodeEvent(nil), n.Events...)
 	return &c
 }

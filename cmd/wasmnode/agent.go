@@ -37,7 +37,8 @@ func (*agentCommand) Help() string {
 Options:
 
   -dev                   Keep everything in a temporary directory, and let WASI
-                         programs come from the working directory.
+                         programs come from the working directory. Compiled plugins
+                         are kept for the next run, in the user's cache directory.
   -config=FILE|DIR       Read the configuration; may be given several times.
   -data-dir=DIR          Where all that has to survive is kept.
   -plugin-dir=DIR        Where .wasm plugins are dropped.
@@ -81,6 +82,9 @@ func (c *agentCommand) Run(args []string) int {
 	}
 	if code, ok := c.parseAlone(f, args, c.Help()); !ok {
 		return code
+	}
+	if o.Dev {
+		o.CodeDir = codeDir()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

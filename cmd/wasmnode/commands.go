@@ -220,6 +220,7 @@ func (r registry) plugin(m meta) {
 	r["plugin bench"] = &pluginBenchCommand{m}
 	r["plugin bundle"] = &pluginBundleCommand{m}
 	r["plugin call"] = &pluginCallCommand{m}
+	r["plugin compile"] = &pluginCompileCommand{m}
 	r["plugin config"] = &pluginConfigCommand{m}
 	r["plugin conform"] = &pluginConformCommand{m}
 	r["plugin dev"] = &pluginDevCommand{m}

@@ -43,7 +43,7 @@ Options:
 // tells of, which is also what shells complete.
 func TestEveryOptionIsInItsCommandsHelp(t *testing.T) {
 	m := meta{ui: ui{out: io.Discard, err: io.Discard}, running: new(running)}
-	unlike := []string{"agent", "config validate", "fmt", "job init", "operator client-state", "operator end-tasks", "operator snapshot inspect", "plugin annotate", "plugin bench", "plugin bundle", "plugin call", "plugin config", "plugin conform", "plugin dev", "plugin diff", "plugin inspect", "plugin install", "plugin keygen", "plugin lock", "plugin new", "plugin pull", "plugin push", "plugin record", "plugin replay", "plugin sign", "plugin test", "plugin verify", "supervisor", "var init", "version", "volume init"} // have flags of their own, or none
+	unlike := []string{"agent", "config validate", "fmt", "job init", "operator client-state", "operator end-tasks", "operator snapshot inspect", "plugin annotate", "plugin bench", "plugin bundle", "plugin call", "plugin compile", "plugin config", "plugin conform", "plugin dev", "plugin diff", "plugin inspect", "plugin install", "plugin keygen", "plugin lock", "plugin new", "plugin pull", "plugin push", "plugin record", "plugin replay", "plugin sign", "plugin test", "plugin verify", "supervisor", "var init", "version", "volume init"} // have flags of their own, or none
 	for name, c := range commands(m) {
 		_, group := c.(*groupCommand)
 		if _, refused := c.(*refusedCommand); group || refused || slices.Contains(unlike, name) {

@@ -214,18 +214,13 @@ func (d *dev) runNode(ctx context.Context, answers func(address string)) error {
 		return err
 	}
 	defer os.RemoveAll(data)
-	if code := codeDir(); code != "" {
-		if err := os.Symlink(code, filepath.Join(data, "cache")); err != nil {
-			return err
-		}
-	}
 	plugins := filepath.Join(d.dir, "plugins")
 	if err := os.MkdirAll(plugins, 0o755); err != nil { //nolint:gosec // a folder of sources has others
 		return err
 	}
 	o := agent.Options{
 		Dev: true, DataDir: data, PluginDir: plugins, HTTPAddr: "127.0.0.1:0", LogLevel: d.level, LogOutput: d.out,
-		Reload: d.reload, Answers: answers,
+		Reload: d.reload, Answers: answers, CodeDir: codeDir(),
 	}
 	if file := filepath.Join(d.dir, "agent.hcl"); exists(file) {
 		o.ConfigPaths = []string{file}

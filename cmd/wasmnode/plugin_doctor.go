@@ -110,7 +110,7 @@ func (d *diagnosis) machine() {
 		d.add(findingOK, "machine", "platform", platform, "")
 	}
 	if dir := codeDir(); dir == "" {
-		d.add(findingNote, "machine", "cache", "there is no directory for compiled code, so that each command compiles anew", "export XDG_CACHE_HOME=/a/directory/that/can/be/written/to")
+		d.add(findingNote, "machine", "cache", "there is no directory for compiled code that you and nobody else can write to, so that each command compiles anew", "export XDG_CACHE_HOME=/a/directory/of/your/own")
 	} else {
 		d.add(findingOK, "machine", "cache", dir, "")
 	}

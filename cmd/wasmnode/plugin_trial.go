@@ -15,6 +15,7 @@ import (
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/configschema"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/trial"
 )
 
@@ -51,17 +52,25 @@ func (s *trialSet) open(ctx context.Context, file string, cfg trial.Config, logg
 	return t, nil
 }
 
-// codeDir is where this person's compiled code is kept; empty: nowhere.
+// systemCodeDir is where root's compiled code is kept when its home is another's, as with sudo.
+const systemCodeDir = "/var/cache/wasmnode/code"
+
+// codeDir is where this person's compiled code is kept; empty: nowhere, since there is no
+// directory that nobody else can write to.
 func codeDir() string {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return ""
+	var dirs []string
+	if dir, err := os.UserCacheDir(); err == nil {
+		dirs = append(dirs, filepath.Join(dir, "wasmnode", "code"))
 	}
-	dir = filepath.Join(dir, "wasmnode", "code")
-	if os.MkdirAll(dir, 0o700) != nil {
-		return ""
+	if os.Geteuid() == 0 {
+		dirs = append(dirs, systemCodeDir)
 	}
-	return dir
+	for _, dir := range dirs {
+		if sandbox.CheckCacheDir(dir) == nil {
+			return dir
+		}
+	}
+	return ""
 }
 
 // settings are what the plugin of that name is granted and configured with.

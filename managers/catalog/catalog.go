@@ -16,11 +16,12 @@ import (
 
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/pluginsign"
+	"github.com/wasmnode/wasmnode/internal/slots"
 	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
 // loadsAtOnce bounds the files that are loaded, and held in memory, at the same
-// time. Compiling takes turns anyway; several have to be under way, so that plugins
+// time. Fewer are compiled at once anyway; several have to be under way, so that plugins
 // that loop in describe do not hold up the others.
 const loadsAtOnce = 8
 
@@ -34,6 +35,9 @@ type Config struct {
 	Settings Settings
 	// Refused is told which file is not taken and why, with no lock held; nil: nobody is.
 	Refused func(file, why string)
+	// LoadingChanged is called when [Catalog.LoadingFiles] may have changed, with no lock held;
+	// nil: nobody is told.
+	LoadingChanged func()
 	// LookEvery is how often the directory is looked at without being asked to by the
 	// kernel; 0: notifications are used, and it is read every 5 s too.
 	LookEvery time.Duration
@@ -48,7 +52,7 @@ type Catalog struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	loads  chan struct{} // a slot for each load under way
+	loads  *slots.Slots
 
 	mu         sync.Mutex
 	started    bool
@@ -88,7 +92,7 @@ func New(cfg Config) (*Catalog, error) {
 		cfg:        cfg,
 		ctx:        ctx,
 		cancel:     cancel,
-		loads:      make(chan struct{}, loadsAtOnce),
+		loads:      slots.New(loadsAtOnce),
 		directory:  DirectoryStatus{Path: dir, Since: time.Now()},
 		files:      newFiles(cfg.Settings),
 		registries: map[host.Kind]*Registry{},
@@ -111,6 +115,15 @@ func (c *Catalog) Expects(kind host.Kind, name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.files.expects(claim{kind, name})
+}
+
+// Want tells that somebody waits for the plugin of a name: the file that is meant by the name,
+// or is called so, is loaded before others that wait for their turn. It may be called before
+// Start.
+func (c *Catalog) Want(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.files.want(name)
 }
 
 // Missing returns why there is no plugin of a name.
@@ -158,12 +171,7 @@ func (c *Catalog) check(s Settings) error {
 func (c *Catalog) LoadingFiles() (names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(c.files.byName)) {
-		if f := c.files.byName[name]; f.unit == nil && f.state == StateLoading {
-			names = append(names, name)
-		}
-	}
-	return names
+	return c.files.loadingFiles()
 }
 
 // Start begins to watch. Managers of plugin types are made before that. A second

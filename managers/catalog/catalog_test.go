@@ -34,6 +34,13 @@ type dirWorld struct {
 
 	mu      sync.Mutex
 	refused []string // what was told of files that are not taken
+	loading []string // the files that were loading when it was told that they changed last
+}
+
+func (w *dirWorld) toldLoading() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.loading
 }
 
 // refusals returns what was told of files that are not taken.
@@ -69,6 +76,10 @@ func newDirWorldWith(t *testing.T, dir string, lookEvery time.Duration, s catalo
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.refused = append(w.refused, file+": "+why)
+	}, LoadingChanged: func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.loading = w.Catalog.LoadingFiles()
 	}})
 	require.NoError(t, err)
 	w.manager = drivers.New(drivers.Config{
@@ -516,6 +527,30 @@ func TestAFileThatLoadsForEverDoesNotDelayOthers(t *testing.T) {
 	// So does its removal.
 	w.Remove("a.wasm")
 	w.Until("b.wasm b 1.0.0 healthy")
+}
+
+// TestWhatIsWaitedForIsLoadedFirst has more files load for ever than are loaded at once.
+func TestWhatIsWaitedForIsLoadedFirst(t *testing.T) {
+	w := newDirWorldOf(t, catalog.Settings{Plugins: map[string]catalog.PluginSettings{"meant": {File: "x.wasm"}}})
+	for i := range 20 {
+		w.drop(fmt.Sprintf("f%02d.wasm", i), catalogtest.Recipe{Name: fmt.Sprintf("f%02d", i), Version: "1.0.0", Blocks: true})
+	}
+	for file, name := range map[string]string{"x.wasm": "meant", "y.wasm": "y", "z.wasm": "z"} {
+		w.drop(file, catalogtest.Recipe{Name: name, Version: "1.0.0"})
+	}
+	w.Catalog.Want("y")
+	w.Catalog.Want("meant")
+	w.Catalog.Start()
+	require.NoError(t, w.manager.WaitForDriver(t.Context(), "y"))
+	require.NoError(t, w.manager.WaitForDriver(t.Context(), "meant"))
+	require.Contains(t, w.Catalog.LoadingFiles(), "z.wasm")
+
+	_, err := w.manager.Dispense("z") // somebody waits for it now
+	require.ErrorContains(t, err, "plugins are still loading")
+	w.Remove("f00.wasm") // and there is a place
+	require.NoError(t, w.manager.WaitForDriver(t.Context(), "z"))
+	require.Len(t, w.Catalog.LoadingFiles(), 19)
+	require.Eventually(t, func() bool { return slices.Equal(w.toldLoading(), w.Catalog.LoadingFiles()) }, time.Minute, time.Millisecond)
 }
 
 func TestADriverIsWaitedForAloneAndOnlyWhileItMayCome(t *testing.T) {

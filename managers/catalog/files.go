@@ -1,11 +1,13 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -22,8 +24,10 @@ type files struct {
 	settings Settings
 	locked   locked
 	byName   map[string]*file
-	gone     []goneFile    // versions in use that are not in charge of any name now
-	changed  chan struct{} // closed and replaced with each change
+	gone     []goneFile      // versions in use that are not in charge of any name now
+	changed  chan struct{}   // closed and replaced with each change
+	wanted   map[string]bool // files that somebody waits for, there or not
+	told     []string        // the files that are loading, as it was told last
 
 	looked bool
 	waited map[string]*file // of the first look, not loaded or refused yet
@@ -47,8 +51,9 @@ type file struct {
 	lost       bool            // the file is gone
 	told       string          // why a content was not taken, as it was told last
 
-	load    int     // counts loads, to detect a late one
-	loading loading // the load under way
+	wanted  *atomic.Bool // somebody waits for it
+	load    int          // counts loads, to detect a late one
+	loading loading      // the load under way
 }
 
 // goneFile is a version that tasks use though its file was removed, or must not have its
@@ -91,6 +96,8 @@ type (
 		u   *Unit
 		why string
 	}
+	// tellLoading: tell that other files are loading than before.
+	tellLoading struct{}
 	// settle: give a plugin what its operator decided.
 	settle struct {
 		u    *Unit
@@ -107,7 +114,7 @@ type (
 )
 
 func newFiles(s Settings) files {
-	return files{settings: s, byName: map[string]*file{}, changed: make(chan struct{}), first: make(chan struct{})}
+	return files{settings: s, byName: map[string]*file{}, wanted: map[string]bool{}, changed: make(chan struct{}), first: make(chan struct{})}
 }
 
 // change wakes who waits for a change.
@@ -123,10 +130,28 @@ func (t *files) found(now time.Time, all, ready, gone []string) (actions []actio
 	for _, name := range gone {
 		actions = append(actions, t.removed(now, name)...)
 	}
+	first, rest := []action{}, []action{}
 	for _, name := range ready {
-		actions = append(actions, t.begin(now, name))
+		if load := t.begin(now, name); t.byName[name].wanted.Load() {
+			first = append(first, load)
+		} else {
+			rest = append(rest, load)
+		}
 	}
-	return actions
+	return slices.Concat(actions, first, rest)
+}
+
+// maxWanted bounds the files that are remembered to be waited for before they are seen.
+const maxWanted = maxPluginFiles
+
+// want notes that somebody waits for the plugin of a name.
+func (t *files) want(name string) {
+	file := cmp.Or(t.settings.Plugins[name].File, name+pluginSuffix)
+	if f := t.byName[file]; f != nil {
+		f.wanted.Store(true)
+	} else if len(t.wanted) < maxWanted {
+		t.wanted[file] = true
+	}
 }
 
 // firstScan notes, once, which files were there at the start.
@@ -139,6 +164,25 @@ func (t *files) firstScan(now time.Time, names []string) {
 		t.waited[name] = t.file(now, name)
 	}
 	t.finishFirst("")
+}
+
+// loadingFiles are those that are being loaded and not in service with an earlier content, sorted.
+func (t *files) loadingFiles() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		if f := t.byName[name]; f.unit == nil && f.state == StateLoading {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// tellLoading has it told when other files are loading than was told.
+func (t *files) tellLoading() (actions []action) {
+	if now := t.loadingFiles(); !slices.Equal(now, t.told) {
+		t.told = now
+		return []action{tellLoading{}}
+	}
+	return nil
 }
 
 // finishFirst notes that a file of the first look is loaded, refused or gone.
@@ -156,7 +200,8 @@ func (t *files) finishFirst(name string) {
 func (t *files) file(now time.Time, name string) *file {
 	f := t.byName[name]
 	if f == nil {
-		f = &file{name: name, state: StateLoading, since: now}
+		f = &file{name: name, state: StateLoading, since: now, wanted: &atomic.Bool{}}
+		f.wanted.Store(t.wanted[name])
 		t.byName[name] = f
 	}
 	return f

@@ -13,6 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/pluginsign"
 	"github.com/wasmnode/wasmnode/internal/regularfile"
+	"github.com/wasmnode/wasmnode/internal/slots"
 )
 
 // retryInterval is when a file that could not be read is tried again.
@@ -48,19 +49,26 @@ func (a loadFile) do(c *Catalog) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	ended := make(chan struct{})
 	f.loading = loading{cancel, ended}
+	turn := c.loads.Join(f.wanted.Load) // in the order of the actions
 	c.wg.Go(func() {
 		defer close(ended)
 		defer cancel()
 		if before.ended != nil {
 			<-before.ended
 		}
-		c.load(ctx, f, a.load)
+		c.load(ctx, f, a.load, turn)
 	})
 }
 
 func (a removeUnit) do(*Catalog) { a.u.Remove(a.why) }
 
 func (a settle) do(*Catalog) { a.u.settle(a.what) }
+
+func (tellLoading) do(c *Catalog) {
+	if c.cfg.LoadingChanged != nil {
+		c.cfg.LoadingChanged()
+	}
+}
 
 func (a tellRefused) do(c *Catalog) {
 	if c.cfg.Refused != nil {
@@ -76,6 +84,7 @@ func (c *Catalog) step(change func(t *files, now time.Time) []action) {
 	c.mu.Lock()
 	now := time.Now()
 	actions := append(change(&c.files, now), c.files.retryKept(now)...)
+	actions = append(actions, c.files.tellLoading()...)
 	c.files.change()
 	c.mu.Unlock()
 	c.do(actions)
@@ -87,14 +96,13 @@ func (c *Catalog) do(actions []action) {
 	}
 }
 
-// load loads a file: the whole way from its bytes to its plugin being in charge.
-func (c *Catalog) load(ctx context.Context, f *file, load int) {
-	select {
-	case c.loads <- struct{}{}:
-	case <-ctx.Done():
+// load loads a file, when its turn has come: the whole way from its bytes to its plugin being in
+// charge.
+func (c *Catalog) load(ctx context.Context, f *file, load int, turn *slots.Ticket) {
+	if turn.Wait(ctx) != nil {
 		return
 	}
-	slot := func() { <-c.loads }
+	slot := turn.Leave
 	src, err := c.read(f.name)
 	if err != nil {
 		slot()
@@ -116,7 +124,7 @@ func (c *Catalog) load(ctx context.Context, f *file, load int) {
 		slot()
 		return
 	}
-	p, err := c.cfg.Loader.Load(ctx, src)
+	p, err := c.cfg.Loader.Load(ctx, src, f.wanted.Load)
 	slot()
 	if err != nil {
 		c.reject(ctx, f, load, identity{digest: src.Digest()}, err)

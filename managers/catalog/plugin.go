@@ -12,8 +12,9 @@ import (
 // methods may be called concurrently. [HostLoader] is the real one.
 type Loader interface {
 	// Load returns the plugin, described, with nothing granted yet. An error is a
-	// rejection of this content; its text, one line, is what people see.
-	Load(ctx context.Context, src host.Source) (Plugin, error)
+	// rejection of this content; its text, one line, is what people see. While wanted reports
+	// that somebody waits for the plugin, it comes before others.
+	Load(ctx context.Context, src host.Source, wanted func() bool) (Plugin, error)
 	// MaxFileBytes is the size of the largest file that is worth reading.
 	MaxFileBytes() int64
 }
@@ -55,8 +56,8 @@ type HostLoader struct{ Host *host.Host }
 func (l HostLoader) MaxFileBytes() int64 { return int64(l.Host.Limits().FileBytes) }
 
 // Load implements [Loader].
-func (l HostLoader) Load(ctx context.Context, src host.Source) (Plugin, error) {
-	p, err := l.Host.Load(ctx, src)
+func (l HostLoader) Load(ctx context.Context, src host.Source, wanted func() bool) (Plugin, error) {
+	p, err := l.Host.LoadWanted(ctx, src, wanted)
 	if err != nil {
 		return nil, err // a nil *host.Plugin is not a nil Plugin
 	}

@@ -90,6 +90,7 @@ func (m *Manager) Dispense(name string) (*Driver, error) {
 			return nil, abi.NewRecoverableError(abi.Unavailable, catalog.ErrShutdown.Error())
 		}
 		if m.cfg.Catalog.Expects(host.KindDriver, name) {
+			m.cfg.Catalog.Want(name)
 			return nil, loadingError{abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("driver %q is not there yet: plugins are still loading", name))}
 		}
 		return nil, abi.NewError(abi.NotFound, fmt.Sprintf("driver %q not found: %s", name, m.cfg.Catalog.Missing(host.KindDriver, name)))

@@ -48,12 +48,15 @@ func inDatacenter(job *nomad.Job, n *structs.Node) bool {
 func (s *scheduler) infeasible(n *structs.Node, g *nomad.TaskGroup, index int, replaced *Alloc) []string {
 	why := s.unmet(n, g, index, replaced)
 	missing := false
-	var unwell []string
+	var unwell, absent []string
 	for _, t := range g.Tasks {
 		d := n.Drivers[t.Driver]
 		switch {
 		case d == nil || !d.Detected:
 			missing = true
+			if d == nil && len(n.LoadingPlugins) > 0 {
+				absent = append(absent, fmt.Sprintf("driver %q may yet come: plugins are still loading: %s", t.Driver, loading(n)))
+			}
 		case !d.Healthy:
 			missing = true
 			text := fmt.Sprintf("driver %q is unhealthy", t.Driver)
@@ -67,8 +70,22 @@ func (s *scheduler) infeasible(n *structs.Node, g *nomad.TaskGroup, index int, r
 		// Nomad's text is the same for both; the reason is worth a line of its own.
 		why = append(why, "missing drivers")
 		why = append(why, uniq(unwell)...)
+		why = append(why, uniq(absent)...)
 	}
 	return append(why, uniq(missingDevices(n, g))...)
+}
+
+// maxLoadingNamed is how many of the files that are loading are named.
+const maxLoadingNamed = 8
+
+// loading names the files whose plugins are still loading on a node.
+func loading(n *structs.Node) string {
+	named := n.LoadingPlugins[:min(len(n.LoadingPlugins), maxLoadingNamed)]
+	text := strings.Join(named, ", ")
+	if more := len(n.LoadingPlugins) - len(named); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // uniq returns the different texts, sorted.

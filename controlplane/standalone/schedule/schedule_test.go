@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -305,6 +306,14 @@ func TestWhyNothingIsPlaced(t *testing.T) {
 	}{
 		"missing driver":    {job: driver("absent"), filtered: "missing drivers", evaluated: 1},
 		"undetected driver": {node: func(n *structs.Node) { n.Drivers["mock"].Detected = false }, filtered: "missing drivers", evaluated: 1},
+		"driver that may yet come": {
+			node: func(n *structs.Node) { n.LoadingPlugins = []string{"absent.wasm", "b.wasm"} }, job: driver("absent"),
+			filtered: `driver "absent" may yet come: plugins are still loading: absent.wasm, b.wasm`, evaluated: 1,
+		},
+		"driver that may come of many": {
+			node: func(n *structs.Node) { n.LoadingPlugins = strings.Fields("1 2 3 4 5 6 7 8 9 10") }, job: driver("absent"),
+			filtered: `driver "absent" may yet come: plugins are still loading: 1, 2, 3, 4, 5, 6, 7, 8 and 2 more`, evaluated: 1,
+		},
 		"unhealthy driver": {node: func(n *structs.Node) {
 			n.Drivers["mock"] = &structs.DriverInfo{Detected: true, HealthDescription: "needs grant fs"}
 		}, filtered: `driver "mock" is unhealthy: needs grant fs`, evaluated: 1},

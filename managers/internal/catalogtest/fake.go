@@ -61,7 +61,7 @@ type Loader struct {
 func (l *Loader) MaxFileBytes() int64 { return 1 << 16 }
 
 // Load implements [catalog.Loader].
-func (l *Loader) Load(ctx context.Context, src host.Source) (catalog.Plugin, error) {
+func (l *Loader) Load(ctx context.Context, src host.Source, _ func() bool) (catalog.Plugin, error) {
 	content := src.Bytes()
 	at := bytes.Index(content, []byte("\x04fake"))
 	if at < 0 {
