@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/agent/eventsink"
 	"github.com/wasmnode/wasmnode/controlplane/cluster"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/host"
@@ -87,7 +88,7 @@ func Run(ctx context.Context, o Options) error {
 		JSONFormat: cfg.LogJSON,
 		Output:     o.LogOutput,
 	})
-	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, logger: logger, logs: logger, service: o.Service, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes(), reloads: make(chan chan error)}
+	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, logger: logger, logs: logger, service: o.Service, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes(), eventLog: newEventLog(logger, cfg.EventLogLevel), sinkMetrics: eventsink.NewMetrics(), reloads: make(chan chan error)}
 	a.warn(cfg)
 	// First, because it is what fails most often.
 	listener, err := a.listen()
@@ -135,10 +136,13 @@ type agent struct {
 	bounds       *access.Bounds
 	certificates *certificates // nil: the API has no TLS
 
-	conditions conditions
-	outcomes   *outcomes
-	reloads    chan chan error // asked for by the API, each with where its error goes
-	closers    []func()        // in the order of opening
+	conditions  conditions
+	outcomes    *outcomes
+	eventLog    *eventLog
+	sinks       []*eventsink.Sink
+	sinkMetrics *eventsink.Metrics
+	reloads     chan chan error // asked for by the API, each with where its error goes
+	closers     []func()        // in the order of opening
 }
 
 // warn tells what is in the configuration and has no effect.
@@ -261,6 +265,9 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 		a.answerServers()
 		defer func() { _ = a.cluster.Close() }() // before what is asked of is gone
 	}
+	if err := a.openSinks(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// First of all: what plugins do, and how much there is to restore, delays no answer.
@@ -278,6 +285,7 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 	beside.Go(func() { <-ctx.Done(); a.service.Stopping() })
 	beside.Go(func() { a.watchDisk(ctx) })
 	beside.Go(func() { a.reloadOn(ctx, o) })
+	beside.Go(func() { a.runSinks(ctx) })
 	a.catalog.Start()
 	err = a.node.Run(ctx, func() {
 		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)

@@ -103,9 +103,9 @@ func (a *agent) connect() error {
 // controlPlane is who says what the node runs.
 func (a *agent) controlPlane() node.ControlPlane {
 	if a.cluster != nil {
-		return counted{a.cluster, a.cluster.Allocation, a.outcomes}
+		return counted{a.cluster, a.cluster.Allocation, a.outcomes, a.eventLog}
 	}
-	return counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes}
+	return counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes, a.eventLog}
 }
 
 func removeIfThere(path string) error {

@@ -30,6 +30,7 @@ func (a *agent) newMetrics() prometheus.Gatherer {
 		clientMetrics{self, a.plane.Allocations, a.outcomes},
 		a.deviceMetrics(),
 		a.outcomes,
+		a.sinkMetrics,
 		a.bounds,
 	)
 	if a.cfg.Telemetry.PublishAllocations {
