@@ -63,7 +63,7 @@ func (a *agent) reload(o Options) error {
 	if err != nil {
 		text := fmt.Sprintf("the configuration was not reloaded, the one before stays in force: %s", oneLine(err))
 		a.logger.Error(text)
-		a.conditions.set(structs.Condition{Name: condition, Text: text})
+		a.conditions.set(structs.Condition{Name: condition, Text: text, Remedy: "mend the configuration, try it with wasmnode config validate, and have it read again: wasmnode operator api -X PUT /v1/agent/reload"})
 		a.service.Status(text)
 		return err
 	}

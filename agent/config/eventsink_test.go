@@ -61,7 +61,9 @@ event_sink "journal" {
 }
 
 func TestWhatIsWrongWithAnEventSinkIsSaid(t *testing.T) {
-	sink := func(kind, text string) string { return "event_sink \"s\" {\n  type = \"" + kind + "\"\n" + text + "\n}\n" }
+	sink := func(kind, text string) string {
+		return "event_sink \"s\" {\n  type = \"" + kind + "\"\n" + text + "\n}\n"
+	}
 	hook := func(text string) string { return sink("webhook", "url = \"https://x/\"\n"+text) }
 	file := func(text string) string { return sink("file", "path = \"/x\"\n"+text) }
 	var many strings.Builder
