@@ -242,14 +242,14 @@ func (s *Sink) deliver(ctx context.Context, id string, line []byte, n int) error
 		err := s.Receiver.Deliver(ctx, id, line)
 		var refused *Refused
 		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
 		case errors.As(err, &refused):
 			s.Metrics.lost.WithLabelValues(s.Name).Add(float64(n))
 			s.Logger.Error("a sink does not take events: they are not told again", "id", id, "error", err)
 			err = nil
-		case err == nil:
+		case err == nil: // also where the agent ends meanwhile
 			s.Metrics.delivered.WithLabelValues(s.Name).Inc()
+		case ctx.Err() != nil:
+			return ctx.Err()
 		}
 		if err == nil {
 			s.works(tries, time.Since(began))
