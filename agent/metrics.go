@@ -31,6 +31,7 @@ func (a *agent) newMetrics() prometheus.Gatherer {
 		a.deviceMetrics(),
 		a.outcomes,
 		a.sinkMetrics,
+		conditionMetrics{a.currentConditions},
 		a.bounds,
 	)
 	if a.cfg.Telemetry.PublishAllocations {
