@@ -109,10 +109,10 @@ func stateOfPlugin(p catalog.PluginStatus) string {
 	switch p.State {
 	case catalog.StateHealthy:
 		return agent.FindingOK
-	case catalog.StateLoading:
-		return agent.FindingWarning
+	case catalog.StateRejected:
+		return agent.FindingFailed
 	}
-	return agent.FindingFailed
+	return agent.FindingWarning // it is loading, waits for a grant, or for what it works with
 }
 
 func nextForPlugin(p catalog.PluginStatus) string {

@@ -73,7 +73,7 @@ func TestADoctorLooksAtAMachineWithoutANode(t *testing.T) {
 
 func TestADoctorAsksTheNode(t *testing.T) {
 	health, status := "", http.StatusOK
-	plugins := `[{"File":"/p/good.wasm","State":"healthy"},{"File":"/p/bad one.wasm","State":"rejected","Reason":"no module"},{"File":"/p/slow.wasm","State":"loading"}]`
+	plugins := `[{"File":"/p/good.wasm","State":"healthy"},{"File":"/p/bad one.wasm","State":"rejected","Reason":"no module"},{"File":"/p/slow.wasm","State":"loading"},{"File":"/p/ill.wasm","State":"unhealthy","Reason":"needs grant"}]`
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/v1/agent/health":
@@ -100,6 +100,8 @@ func TestADoctorAsksTheNode(t *testing.T) {
 	assert.Regexp(t, `(?m)^ok +plugins +good\.wasm +healthy$`, r.stdout)
 	assert.Regexp(t, `(?m)^failed +plugins +bad one\.wasm +rejected: no module\n +-> wasmnode plugin doctor '/p/bad one\.wasm'$`, r.stdout)
 	assert.Regexp(t, `(?m)^warning +plugins +slow\.wasm +loading$`, r.stdout)
+
+	assert.Regexp(t, `(?m)^warning +plugins +ill\.wasm +unhealthy: needs grant\n +-> wasmnode plugin doctor /p/ill\.wasm$`, r.stdout)
 
 	plugins = `[{"File":"/p/good.wasm","State":"healthy"}]`
 	assert.Zero(t, ask().code)
