@@ -61,7 +61,7 @@ func TestAnEventThatIsTooLongForTheJournalIsAnEntryWithoutIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l := listenJournal(t, path)
 	j := NewJournal(path)
-	defer j.Close()
+	defer func() { _ = j.Close() }()
 	long := `{"Topic":"Job","Type":"JobRegistered","Key":"web","Index":7,"Payload":"` + strings.Repeat("x", 1<<20) + `"}`
 	require.NoError(t, j.Deliver(t.Context(), "id", []byte(`{"Events":[`+long+`]}`)))
 	assert.NotContains(t, entry(t, l), "WASMNODE_EVENT")

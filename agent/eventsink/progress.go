@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/wasmnode/wasmnode/internal/durable"
 )
 
 // readProgress reads an index; nil: none was written.
@@ -26,15 +28,10 @@ func readProgress(path string) (*uint64, error) {
 	return &index, nil
 }
 
-// writeProgress takes the place of the index that was written, in one step. It is not forced to
-// the disk: what is lost with the machine is told twice.
+// writeProgress takes the place of the index that was written, in one step.
 func writeProgress(path string, index uint64) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	beside := path + ".new"
-	if err := os.WriteFile(beside, []byte(strconv.FormatUint(index, 10)+"\n"), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(beside, path)
+	return durable.Replace(path, []byte(strconv.FormatUint(index, 10)+"\n"), 0o600)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -18,7 +17,7 @@ import (
 type Source interface {
 	EventsFrom(index uint64) (place uint64)
 	NextEvents(ctx context.Context, place uint64) (*structs.ChangeBatch, error)
-	ChangesSince(index uint64) standalone.Changes
+	ChangesSince(index uint64) structs.Changes
 }
 
 // Receiver takes lines as /v1/event/stream has them, one at a time.
@@ -103,7 +102,7 @@ func New(c Config) *Sink {
 // has told before goes on where it was; a new one begins with what happens next.
 func (s *Sink) Run(ctx context.Context) { s.run(ctx, s.begin()) }
 
-func (s *Sink) run(ctx context.Context, changes standalone.Changes) {
+func (s *Sink) run(ctx context.Context, changes structs.Changes) {
 	defer s.Receiver.Close() //nolint:errcheck // what it has was delivered
 	defer s.save()
 	for ctx.Err() == nil {
@@ -118,7 +117,7 @@ func (s *Sink) run(ctx context.Context, changes standalone.Changes) {
 }
 
 // begin is what has changed since the receiver was told last, by this agent or another.
-func (s *Sink) begin() standalone.Changes {
+func (s *Sink) begin() structs.Changes {
 	now := s.Source.ChangesSince(math.MaxUint64)
 	at, err := readProgress(s.Progress)
 	switch {
@@ -141,7 +140,7 @@ func (s *Sink) begin() standalone.Changes {
 }
 
 // catchUp tells what has changed in parts.
-func (s *Sink) catchUp(ctx context.Context, changes standalone.Changes) error {
+func (s *Sink) catchUp(ctx context.Context, changes structs.Changes) error {
 	list := changes.Batches
 	for len(list) > 0 {
 		n := part(list)

@@ -65,8 +65,8 @@ func (c *doctorCommand) Run(args []string) int {
 	configured := d.Configuration(o)
 	d.Machine(configured)
 	d.Data(configured)
-	if f.connection.address == defaultAddress && os.Getenv("NOMAD_ADDR") == "" {
-		f.connection.address = configured.Address
+	if f.address == defaultAddress && os.Getenv("NOMAD_ADDR") == "" {
+		f.address = configured.Address
 	}
 	if !c.node(f, d) {
 		d.Plugins(configured)

@@ -7,17 +7,8 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// Changes are what has changed since an index.
-type Changes struct {
-	// Batches have an event of each thing, as it is now, by the index of its last change. What it
-	// was in between is not told, nor what is no more.
-	Batches []*structs.ChangeBatch
-	// Index is the one up to which they tell, and Next the place of what comes after them.
-	Index, Next uint64
-}
-
 // ChangesSince tells those what has happened who come after it is kept no more.
-func (cp *ControlPlane) ChangesSince(index uint64) Changes {
+func (cp *ControlPlane) ChangesSince(index uint64) structs.Changes {
 	cp.mu.RLock()
 	defer cp.mu.RUnlock()
 	j := &journal{}
@@ -27,7 +18,7 @@ func (cp *ControlPlane) ChangesSince(index uint64) Changes {
 	slices.SortStableFunc(j.entries, func(a, b *journalEntry) int { return cmp.Compare(a.index, b.index) })
 	cp.events.mu.Lock() // what is committed is published with the lock that is held
 	defer cp.events.mu.Unlock()
-	return Changes{Batches: j.batches(), Index: cp.index, Next: cp.events.next}
+	return structs.Changes{Batches: j.batches(), Index: cp.index, Next: cp.events.next}
 }
 
 // rowsSince notes each row that was changed after an index, with a row that it may have been
