@@ -38,6 +38,9 @@ func (a *agent) openSinks() error {
 		s := a.cfg.EventSinks[name]
 		receiver, filter, err := openSink(s)
 		if err != nil {
+			for _, opened := range a.sinks {
+				_ = opened.Receiver.Close() // it was told nothing
+			}
 			return fmt.Errorf("event_sink %q: %w", name, err)
 		}
 		condition := "event sink " + name
