@@ -99,7 +99,7 @@ test: toolchain ## run the tests, except for those that -short leaves to make ch
 
 .PHONY: engines
 engines: ## install what tests run: container engines, and the programs of an example
-	@internal/tools/install-toolchain.sh busybox-static containernetworking-plugins docker.io docker-registry podman runc iptables redis-server systemd
+	@internal/tools/install-toolchain.sh busybox-static containernetworking-plugins docker.io docker-registry podman prometheus runc iptables redis-server systemd
 
 .PHONY: test-all
 test-all: toolchain compilers browser engines machines ## run all tests, under the race detector where there are races

@@ -16,13 +16,13 @@ const unclaimedTime = time.Second
 // waits for a decision now.
 func (a *agent) adoptionConditions() (all []structs.Condition) {
 	if got := a.node.Adoption(); got != nil && (got.Why != "" || len(got.Adopted) > 0) {
-		all = append(all, structs.Condition{Name: "adoption", Server: true, Text: got.String()})
+		all = append(all, structs.Condition{Name: "adoption", Server: true, Text: got.String(), Remedy: "look whether all jobs are there: wasmnode job status; those that are not are run again"})
 	}
 	if a.node.Forgets() {
-		all = append(all, structs.Condition{Name: "forgotten", Text: "what the node knew is lost: it goes on with what the control plane knows, and with what runs"})
+		all = append(all, structs.Condition{Name: "forgotten", Text: "what the node knew is lost: it goes on with what the control plane knows, and with what runs", Remedy: "look whether all is well that runs: wasmnode node status -self"})
 	}
 	if text := a.unclaimedText(); text != "" {
-		all = append(all, structs.Condition{Name: "unclaimed", Text: text})
+		all = append(all, structs.Condition{Name: "unclaimed", Text: text, Remedy: "wasmnode operator adopt, or wasmnode operator discard"})
 	}
 	return all
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/agent/eventsink"
 	"github.com/wasmnode/wasmnode/controlplane/cluster"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/host"
@@ -91,7 +92,12 @@ func Run(ctx context.Context, o Options) error {
 		JSONFormat: cfg.LogJSON,
 		Output:     o.LogOutput,
 	})
-	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, codeDir: o.CodeDir, logger: logger, logs: logger, service: o.Service, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes(), loading: wake.New(), reloads: make(chan chan error)}
+	a := &agent{
+		cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, codeDir: o.CodeDir, logger: logger, logs: logger,
+		service: o.Service, answers: o.Answers, ready: o.Ready,
+		outcomes: newOutcomes(), eventLog: newEventLog(logger, cfg.EventLogLevel), sinkMetrics: eventsink.NewMetrics(),
+		loading: wake.New(), reloads: make(chan chan error),
+	}
 	a.warn(cfg)
 	// First, because it is what fails most often.
 	listener, err := a.listen()
@@ -140,11 +146,14 @@ type agent struct {
 	bounds       *access.Bounds
 	certificates *certificates // nil: the API has no TLS
 
-	loading    wake.Signal // other plugins are loading than before
-	conditions conditions
-	outcomes   *outcomes
-	reloads    chan chan error // asked for by the API, each with where its error goes
-	closers    []func()        // in the order of opening
+	loading     wake.Signal // other plugins are loading than before
+	conditions  conditions
+	outcomes    *outcomes
+	eventLog    *eventLog
+	sinks       []*eventsink.Sink
+	sinkMetrics *eventsink.Metrics
+	reloads     chan chan error // asked for by the API, each with where its error goes
+	closers     []func()        // in the order of opening
 }
 
 // warn tells what is in the configuration and has no effect.
@@ -287,6 +296,9 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 		a.answerServers()
 		defer func() { _ = a.cluster.Close() }() // before what is asked of is gone
 	}
+	if err := a.openSinks(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// First of all: what plugins do, and how much there is to restore, delays no answer.
@@ -305,6 +317,7 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 	beside.Go(func() { a.watchDisk(ctx) })
 	beside.Go(func() { a.reloadOn(ctx, o) })
 	beside.Go(func() { a.freeMemory(ctx) })
+	beside.Go(func() { a.runSinks(ctx) })
 	err = a.node.Run(ctx, func() {
 		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)
 		if text := a.unclaimedText(); text != "" {

@@ -70,7 +70,7 @@ func (c *certificates) load(version string) error {
 	if err != nil {
 		err = fmt.Errorf("tls: %w; the certificates from before stay in use", err)
 		c.logger.Error("certificates could not be read again", "error", err)
-		c.conditions.set(structs.Condition{Name: conditionTLS, Text: err.Error()})
+		c.conditions.set(structs.Condition{Name: conditionTLS, Text: err.Error(), Remedy: "put good certificates where the block tls of the configuration says: they are read when somebody connects"})
 		return err
 	}
 	c.current = read

@@ -106,9 +106,9 @@ func (a *agent) connect() error {
 // controlPlane is who says what the node runs.
 func (a *agent) controlPlane() node.ControlPlane {
 	if a.cluster != nil {
-		return counted{a.cluster, a.cluster.Allocation, a.outcomes}
+		return counted{a.cluster, a.cluster.Allocation, a.outcomes, a.eventLog}
 	}
-	return counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes}
+	return counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes, a.eventLog}
 }
 
 // heardFile is where it is kept when servers were heard last; empty: there are none.

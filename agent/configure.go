@@ -63,6 +63,9 @@ func load(cfg config.Config, o Options) (config.Config, error) {
 	if _, err := trustedKeys(cfg); err != nil {
 		return cfg, fmt.Errorf("configuration: %w", err)
 	}
+	if err := checkSinks(cfg); err != nil {
+		return cfg, fmt.Errorf("configuration: %w", err)
+	}
 	return cfg, nil
 }
 

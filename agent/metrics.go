@@ -29,6 +29,8 @@ func (a *agent) newMetrics() prometheus.Gatherer {
 		clientMetrics{self, a.allocations, a.outcomes},
 		a.deviceMetrics(),
 		a.outcomes,
+		a.sinkMetrics,
+		conditionMetrics{a.currentConditions},
 		a.bounds,
 	)
 	if a.cfg.Telemetry.PublishAllocations {

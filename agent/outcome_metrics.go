@@ -87,23 +87,32 @@ func (o *outcomes) count(before *structs.Allocation, now *structs.AllocationStat
 
 func (o *outcomes) countTask(before, now *structs.TaskState) {
 	var restarts uint64
-	var last int64
 	if before != nil {
 		restarts = before.Restarts
-		for _, e := range before.Events {
-			last = max(last, e.Time)
-		}
 	}
 	o.restarts.Add(float64(now.Restarts - min(restarts, now.Restarts)))
-	for _, e := range now.Events {
-		if e.Time <= last {
-			continue
-		}
+	for _, e := range newEvents(before, now) {
 		o.events.WithLabelValues(e.Type).Inc()
 		if e.Type == structs.EventTerminated {
 			o.countExit(e.Exit())
 		}
 	}
+}
+
+// newEvents are the events that a task had not had before; nil: nothing was known of it.
+func newEvents(before, now *structs.TaskState) (list []*structs.TaskEvent) {
+	var last int64
+	if before != nil {
+		for _, e := range before.Events {
+			last = max(last, e.Time)
+		}
+	}
+	for _, e := range now.Events {
+		if e.Time > last {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 func (o *outcomes) countExit(exit *structs.ExitResult) {
@@ -119,12 +128,13 @@ func (o *outcomes) countExit(exit *structs.ExitResult) {
 	}
 }
 
-// counted is a control plane whose node's reports are counted, once each: what it already
-// knew of an allocation is counted no more.
+// counted is a control plane whose node's reports are counted and logged, once each: what it
+// already knew of an allocation is not, once more.
 type counted struct {
 	node.ControlPlane
 	known    func(allocID string) *structs.Allocation
 	outcomes *outcomes
+	log      *eventLog
 }
 
 // UpdateAllocations implements [node.ControlPlane].
@@ -138,6 +148,7 @@ func (c counted) UpdateAllocations(ctx context.Context, nodeID string, states []
 	}
 	for i, s := range states {
 		c.outcomes.count(before[i], s)
+		c.log.tell(before[i], s)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // reloadable are the keys of the configuration that take effect without a restart.
-var reloadable = []string{"client.drivers.allow", "client.drivers.block", "log_level", "plugin", "require_lock", "require_pinned", "require_signed", "trusted_keys"}
+var reloadable = []string{"client.drivers.allow", "client.drivers.block", "event_log_level", "log_level", "plugin", "require_lock", "require_pinned", "require_signed", "trusted_keys"}
 
 // reloadOn reads the configuration again whenever it is asked to, until ctx is done.
 func (a *agent) reloadOn(ctx context.Context, o Options) {
@@ -63,7 +63,7 @@ func (a *agent) reload(o Options) error {
 	if err != nil {
 		text := fmt.Sprintf("the configuration was not reloaded, the one before stays in force: %s", oneLine(err))
 		a.logger.Error(text)
-		a.conditions.set(structs.Condition{Name: condition, Text: text})
+		a.conditions.set(structs.Condition{Name: condition, Text: text, Remedy: "mend the configuration, try it with wasmnode config validate, and have it read again: wasmnode operator api -X PUT /v1/agent/reload"})
 		a.service.Status(text)
 		return err
 	}
@@ -74,6 +74,7 @@ func (a *agent) reload(o Options) error {
 		_ = a.certificates.reload() // it logs, and is a condition of its own
 	}
 	a.logger.SetLevel(hclog.LevelFromString(cfg.LogLevel))
+	a.eventLog.setLevel(cfg.EventLogLevel)
 	for _, key := range config.Changes(a.cfg, cfg) {
 		if !slices.Contains(reloadable, key) {
 			a.logger.Warn("a setting that was changed takes effect after a restart", "key", key)

@@ -72,7 +72,7 @@ func (a *agent) currentConditions() []structs.Condition {
 		all = append(all, structs.Condition{Name: "restoring", Text: "restoring allocations"})
 	}
 	if a.cluster != nil && a.cluster.Connected() == "" {
-		all = append(all, structs.Condition{Name: "servers", Text: "no server of the cluster answers: what runs goes on"})
+		all = append(all, structs.Condition{Name: "servers", Text: "no server of the cluster answers: what runs goes on", Remedy: "look at the servers, at the network to them, and at client.servers of the configuration"})
 	}
 	if text := a.loadingText(); text != "" {
 		all = append(all, structs.Condition{Name: "plugins", Text: text})

@@ -57,11 +57,12 @@ func (a *agent) openFiles() (err error) {
 	if n := a.plane.Unreadable(); n > 0 {
 		a.conditions.set(structs.Condition{
 			Name: "unreadable rows", Server: true,
-			Text: fmt.Sprintf("%s: %d stored rows could not be read and are left out: the log names them", server, n),
+			Text:   fmt.Sprintf("%s: %d stored rows could not be read and are left out: the log names them", server, n),
+			Remedy: "run again what the log names, or type: wasmnode operator snapshot restore FILE",
 		})
 	}
 	if lost := a.plane.LostKeys(); len(lost) > 0 {
-		a.conditions.set(structs.Condition{Name: "root keys", Server: true, Text: lostKeys(len(lost))})
+		a.conditions.set(structs.Condition{Name: "root keys", Server: true, Text: lostKeys(len(lost)), Remedy: "put the files that the log names back from a backup of the data directory, and restart the agent"})
 	}
 	return a.join()
 }
@@ -96,8 +97,17 @@ func scheduler(s config.Scheduler) *nomad.SchedulerConfiguration {
 // recovered has the operator know what became of a damaged file.
 func (a *agent) recovered(server bool) func(boltfile.Recovery) {
 	return func(r boltfile.Recovery) {
-		a.conditions.set(structs.Condition{Name: filepath.Base(r.Path), Server: server, Text: r.Path + ": " + r.String()})
+		a.conditions.set(structs.Condition{Name: filepath.Base(r.Path), Server: server, Text: r.Path + ": " + r.String(), Remedy: remedyOf(r, server)})
 	}
+}
+
+// remedyOf is what to do about a file that was damaged or lost.
+func remedyOf(r boltfile.Recovery, server bool) string {
+	const look = "look whether what runs is what should: wasmnode job status, and wasmnode node status -self"
+	if server && r.Copied.IsZero() {
+		return look + "; a snapshot brings the rest back: wasmnode operator snapshot restore FILE"
+	}
+	return look
 }
 
 // planeAPI is the control plane as the HTTP API needs it.
@@ -113,7 +123,8 @@ func (p planeAPI) RestoreSnapshot(r io.Reader) error {
 	if err == nil {
 		p.conditions.set(structs.Condition{
 			Name: "snapshot", Server: true,
-			Text: "a restored snapshot takes the place of the control plane's state when the agent is started again: restart it",
+			Text:   "a restored snapshot takes the place of the control plane's state when the agent is started again: restart it",
+			Remedy: "restart the agent, under systemd by: systemctl restart wasmnode",
 		})
 	}
 	return err
@@ -166,7 +177,8 @@ func (a *agent) diskIs(err error) {
 	}
 	a.conditions.set(structs.Condition{
 		Name: name, Unhealthy: true,
-		Text: fmt.Sprintf("%s: %s: what runs goes on, and changes are refused until that is over", what, err),
+		Text:   fmt.Sprintf("%s: %s: what runs goes on, and changes are refused until that is over", what, err),
+		Remedy: "make room on the file system of " + a.cfg.DataDir + ", or have it writable; wasmnode system gc removes what has ended",
 	})
 	if !was {
 		a.logger.Error(what+": what runs goes on, and changes are refused until that is over", "data_dir", a.cfg.DataDir, "error", err)

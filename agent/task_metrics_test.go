@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
@@ -120,7 +121,7 @@ func (p *plane) UpdateAllocations(context.Context, string, []*structs.Allocation
 func TestWhatBecomesOfTasksIsCountedOnce(t *testing.T) {
 	stored := map[string]*structs.Allocation{}
 	o := newOutcomes()
-	c := counted{&plane{failures: 1}, func(id string) *structs.Allocation { return stored[id] }, o}
+	c := counted{&plane{failures: 1}, func(id string) *structs.Allocation { return stored[id] }, o, newEventLog(hclog.NewNullLogger(), "off")}
 	event := func(kind string, at int64) *structs.TaskEvent {
 		e := structs.NewTaskEvent(kind)
 		e.Time = at

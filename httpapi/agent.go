@@ -13,6 +13,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/internal/absent"
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 func (h *handler) agentRoutes() {
@@ -147,11 +148,48 @@ func (h *handler) agentSelf(*http.Request, *query) (answer, error) {
 	}}, nil
 }
 
+// agentHealthJSON is Nomad's, with each condition by itself.
+type agentHealthJSON struct {
+	Client     *nomad.AgentHealth `json:"client,omitempty"`
+	Server     *nomad.AgentHealth `json:"server,omitempty"`
+	Conditions []conditionJSON    `json:"conditions"`
+}
+
+// conditionJSON is what the operator has to know of an agent, and what to do about it.
+type conditionJSON struct {
+	Name      string     `json:"name"`
+	Part      string     `json:"part"` // "client" or "server"
+	Unhealthy bool       `json:"unhealthy"`
+	Text      string     `json:"text"`
+	Since     *time.Time `json:"since,omitempty"`  // none: it passes, or was there when the agent started
+	Remedy    string     `json:"remedy,omitempty"` // none: it passes by itself
+}
+
+// conditionsOf are the conditions of a part; empty: of both.
+func conditionsOf(list []structs.Condition, part string) []conditionJSON {
+	told := []conditionJSON{}
+	for _, c := range list {
+		of := conditionJSON{Name: c.Name, Part: "client", Unhealthy: c.Unhealthy, Text: c.Text, Remedy: c.Remedy}
+		if c.Server {
+			of.Part = "server"
+		}
+		if !c.Since.IsZero() {
+			of.Since = new(c.Since.UTC())
+		}
+		if part == "" || part == of.Part {
+			told = append(told, of)
+		}
+	}
+	return told
+}
+
 // agentHealth tells all conditions of the agent, of the client and of the control plane
-// apart, each in Nomad's one message, or of one of the two. Like Nomad's, it is a 500 when one is not healthy.
+// apart, each in Nomad's one message, or of one of the two, and each by itself. Like Nomad's, it
+// is a 500 when one is not healthy.
 func (h *handler) agentHealth(r *http.Request, _ *query) (answer, error) {
 	client, server := nomad.AgentHealth{Ok: true}, nomad.AgentHealth{Ok: true}
-	for _, c := range h.Conditions() {
+	conditions := h.Conditions()
+	for _, c := range conditions {
 		part := &client
 		if c.Server {
 			part = &server
@@ -165,8 +203,9 @@ func (h *handler) agentHealth(r *http.Request, _ *query) (answer, error) {
 	for _, part := range []*nomad.AgentHealth{&client, &server} {
 		part.Message = cmp.Or(part.Message, "ok")
 	}
-	health := &nomad.AgentHealthResponse{Client: &client, Server: &server}
-	switch kind := r.URL.Query().Get("type"); kind {
+	kind := r.URL.Query().Get("type")
+	health := &agentHealthJSON{Client: &client, Server: &server, Conditions: conditionsOf(conditions, kind)}
+	switch kind {
 	case "":
 	case "client":
 		health.Server, server.Ok = nil, true

@@ -109,20 +109,29 @@ func eventFilter(r *http.Request) (*events, error) {
 	if len(v["topic"]) > maxTopics {
 		return nil, badRequest("too many topics: %d, where %d are allowed", len(v["topic"]), maxTopics)
 	}
-	for _, s := range v["topic"] {
+	var wrong string
+	if wanted.topics, wrong = topicFilters(v["topic"]); wrong != "" {
+		return nil, badRequest("Invalid topic query: error parsing topics: Invalid key value pair for topic, topic: %s", wrong)
+	}
+	return wanted, nil
+}
+
+// topicFilters are what topics such as "Job" and "Job:web" ask for, or one that is none of these.
+func topicFilters(topics []string) (list []topicFilter, wrong string) {
+	for _, s := range topics {
 		topic, key, has := strings.Cut(s, ":")
 		if !has {
 			key = "*"
 		}
 		if key == "" || strings.Contains(key, ":") || !slices.Contains(eventTopics, topic) {
-			return nil, badRequest("Invalid topic query: error parsing topics: Invalid key value pair for topic, topic: %s", s)
+			return nil, s
 		}
-		wanted.topics = append(wanted.topics, topicFilter{topic, key})
+		list = append(list, topicFilter{topic, key})
 	}
-	if len(wanted.topics) == 0 {
-		wanted.topics = []topicFilter{{"*", "*"}}
+	if len(list) == 0 {
+		list = []topicFilter{{"*", "*"}}
 	}
-	return wanted, nil
+	return list, ""
 }
 
 // managed are the topics of what only managers are told.
@@ -154,12 +163,12 @@ func (c *caller) mayHear(e *structs.ChangeEvent) bool {
 	return c.readsNodes()
 }
 
-// has reports whether a client asked for an event.
-func (f *events) has(e *structs.ChangeEvent) bool {
+// has reports whether a client asked for an event, and may be told of it.
+func (f *events) has(e *structs.ChangeEvent) bool { return f.wants(e) && f.caller.mayHear(e) }
+
+// wants reports whether an event was asked for.
+func (f *events) wants(e *structs.ChangeEvent) bool {
 	if e.Namespace != "" && f.namespace != "*" && e.Namespace != f.namespace {
-		return false
-	}
-	if !f.caller.mayHear(e) {
 		return false
 	}
 	return slices.ContainsFunc(f.topics, func(t topicFilter) bool {

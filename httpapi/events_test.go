@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -238,4 +239,47 @@ func BenchmarkEventStreams(b *testing.B) {
 			<-got
 		}
 	}
+}
+
+func TestAFilterTellsWhatAStreamWould(t *testing.T) {
+	_, err := httpapi.NewEventFilter([]string{"Job", "Jobs"}, "*")
+	require.ErrorContains(t, err, `topics: "Jobs" is none such as "Allocation" or "Job:web"; there are ["*" "ACLAuthMethod"`)
+	batches := []*structs.ChangeBatch{
+		{Index: 3, Events: []*structs.ChangeEvent{
+			{Topic: "NodePool", Type: "NodePoolUpserted", Key: "a", Index: 3, Object: &nomad.NodePool{Name: "a"}},
+			{Topic: "Job", Type: "JobDeregistered", Key: "web", Namespace: "prod", Index: 3, Object: &nomad.Job{ID: new("web")}, Deleted: true},
+		}},
+		{Index: 4, Events: []*structs.ChangeEvent{{Topic: "NodePool", Type: "NodePoolUpserted", Key: "b", Index: 4, Object: &nomad.NodePool{Name: "b"}}}},
+	}
+	for _, c := range []struct {
+		topics    []string
+		namespace string
+		want      []string
+	}{
+		{nil, "*", []string{"a", "web", "b"}},
+		{[]string{"*:b", "Job"}, "default", []string{"b"}},
+		{[]string{"Job:web"}, "prod", []string{"web"}},
+		{[]string{"Node"}, "*", nil},
+	} {
+		f, err := httpapi.NewEventFilter(c.topics, c.namespace)
+		require.NoError(t, err)
+		line, err := f.Line(batches)
+		require.NoError(t, err)
+		if c.want == nil {
+			require.Nil(t, line)
+			continue
+		}
+		var events nomad.Events // as a client of the stream reads it
+		require.NoError(t, json.Unmarshal(line, &events))
+		require.EqualValues(t, 4, events.Index)
+		var keys []string
+		for _, e := range events.Events {
+			keys = append(keys, e.Key)
+		}
+		require.Equal(t, c.want, keys)
+	}
+	f, err := httpapi.NewEventFilter(nil, "*")
+	require.NoError(t, err)
+	_, err = f.Line([]*structs.ChangeBatch{{Events: []*structs.ChangeEvent{{Object: 1}}}})
+	require.Error(t, err)
 }

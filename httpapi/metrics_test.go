@@ -91,14 +91,23 @@ func TestPrometheusHasNothingToSayAgainstTheMetrics(t *testing.T) {
 }
 
 // families are an agent's metrics as Prometheus reads them, with one of each kind: it has a task
-// that runs, one that has ended, a child, and a job that waits for room.
+// that runs, with a check, one that has ended, a child, a job that waits for room, and an event sink
+// that nothing can be delivered to.
 func families(t *testing.T) map[string]*dto.MetricFamily {
 	t.Helper()
-	w := newWorld(t, "mock", "raw_exec")
+	w := &world{agenttest.Start(t, agenttest.Options{Drivers: []string{"mock", "raw_exec"}, CodeCache: codeCache, Config: `
+event_sink "down" {
+  type = "webhook"
+  url  = "http://127.0.0.1:1/"
+}`}), t, http.DefaultClient}
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	_, _, err := w.Client.Operator().SchedulerSetConfiguration(&nomad.SchedulerConfiguration{MemoryOversubscriptionEnabled: true}, nil)
 	require.NoError(t, err)
 	job := agenttest.Job("runs", "raw_exec", map[string]any{"command": "/bin/sleep", "args": []any{"600"}})
 	job.TaskGroups[0].Tasks[0].Resources.MemoryMaxMB = new(512)
+	job.TaskGroups[0].Services = []*nomad.Service{{Name: "none", Provider: "nomad", PortLabel: "1", Checks: []nomad.ServiceCheck{{
+		Name: "fails", Type: "tcp", Interval: time.Minute, Timeout: time.Second,
+	}}}}
 	w.run(t, job, nomad.AllocClientStatusRunning)
 	large := mock("waits", nil)
 	large.TaskGroups[0].Tasks[0].Resources.MemoryMB = new(1 << 30)
@@ -123,6 +132,7 @@ func families(t *testing.T) map[string]*dto.MetricFamily {
 func TestPublishedDashboardsAreAnswered(t *testing.T) {
 	all := families(t)
 	testMetricsOfChildren(t, all)
+	testMonitoring(t, all)
 	page, err := os.ReadFile("../docs/metrics.md")
 	require.NoError(t, err)
 	here, missing, found := strings.Cut(string(page), "## What there is not")

@@ -101,7 +101,7 @@ func TestListsAreFilteredAsAsked(t *testing.T) {
 	require.Equal(t, "[]", w.get(t, "/v1/vars?path=nomad%2Fjobs").body)
 	require.Equal(t, "{}", w.get(t, "/v1/allocation/"+stub.ID+"/checks").body)
 	require.Equal(t, http.StatusNotFound, w.get(t, "/v1/client/stats?node_id=another").status)
-	require.JSONEq(t, `{"client": {"ok": true, "message": "ok"}}`, strings.ToLower(w.get(t, "/v1/agent/health?type=client").body))
+	require.JSONEq(t, `{"client": {"ok": true, "message": "ok"}, "conditions": []}`, strings.ToLower(w.get(t, "/v1/agent/health?type=client").body))
 }
 
 // Allocations of a job that was purged are not those of another with its ID.

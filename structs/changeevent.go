@@ -36,3 +36,12 @@ type ChangeBatch struct {
 
 // ErrEventsLost is what a reader of events gets who asks for some that are kept no more.
 var ErrEventsLost = errors.New("events are lost: the reader is too slow, or they are too old")
+
+// Changes are what has changed since an index.
+type Changes struct {
+	// Batches have an event of each thing, as it is now, by the index of its last change. What it
+	// was in between is not told, nor what is no more.
+	Batches []*ChangeBatch
+	// Index is the one up to which they tell, and Next the place of what comes after them.
+	Index, Next uint64
+}

@@ -12,8 +12,10 @@ type Condition struct {
 	Server bool
 	// Unhealthy: the agent does not do all that it is there for.
 	Unhealthy bool
-	// Text is one line: what is, and what to do.
+	// Text is one line: what is the case.
 	Text string
+	// Remedy is one line: what to do about it, or to type; empty: it passes by itself.
+	Remedy string
 	// Since is when the condition began.
 	Since time.Time
 }

@@ -32,6 +32,11 @@ type Config struct {
 	HTTPPort   int    `key:"ports.http"` // 0: any free one
 	LogLevel   string `key:"log_level"`  // trace, debug, info, warn or error
 	LogJSON    bool   `key:"log_json"`
+	// EventLogLevel is the level at which events of tasks and allocations are logged: one of those
+	// of LogLevel, or "off".
+	EventLogLevel string `key:"event_log_level"`
+	// EventSinks are told what happens, by name.
+	EventSinks map[string]EventSink `key:"event_sink"`
 	// EnableDebug shows profiles of the agent to whoever may read, and has plugins recorded, where
 	// there are no ACLs.
 	EnableDebug bool `key:"enable_debug"`
@@ -184,15 +189,17 @@ func Default() Config {
 	}
 	fetch, gc := artifact.DefaultLimits(), node.DefaultGC()
 	return Config{
-		Name:        name,
-		Region:      "global",
-		Datacenter:  "dc1",
-		DataDir:     "/var/lib/wasmnode",
-		PluginDir:   "/var/lib/wasmnode/plugins",
-		BindAddr:    "127.0.0.1", // by default the API needs no token
-		HTTPPort:    4646,        // Nomad's, so that its command line finds us
-		LogLevel:    "info",
-		TrustedKeys: []string{},
+		Name:       name,
+		Region:     "global",
+		Datacenter: "dc1",
+		DataDir:    "/var/lib/wasmnode",
+		PluginDir:  "/var/lib/wasmnode/plugins",
+		BindAddr:   "127.0.0.1", // by default the API needs no token
+		HTTPPort:   4646,        // Nomad's, so that its command line finds us
+		LogLevel:   "info",
+
+		EventLogLevel: "info",
+		TrustedKeys:   []string{},
 		Access: Access{
 			Page: true, TokenLeastTTL: time.Minute, TokenMostTTL: 24 * time.Hour,
 			Limits: Limits{Reads: 256, Bodies: 64, Streams: 1024, Connections: 2048},
@@ -261,6 +268,10 @@ func (c Config) Validate() error {
 	if !slices.Contains([]string{"trace", "debug", "info", "warn", "error"}, strings.ToLower(c.LogLevel)) {
 		fault("log_level: %q is not one of trace, debug, info, warn, error", c.LogLevel)
 	}
+	if !slices.Contains([]string{"trace", "debug", "info", "warn", "error", "off"}, strings.ToLower(c.EventLogLevel)) {
+		fault("event_log_level: %q is not one of trace, debug, info, warn, error, off", c.EventLogLevel)
+	}
+	errs = append(errs, c.sinkFaults()...)
 	errs = append(errs, c.Access.validate()...)
 	errs = append(errs, c.Client.validate()...)
 	errs = append(errs, c.Server.validate()...)

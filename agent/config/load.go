@@ -49,6 +49,8 @@ type file struct {
 	Server        *serverBlock       `hcl:"server,block"`
 	Telemetry     *telemetryBlock    `hcl:"telemetry,block"`
 	PluginLimits  *pluginLimitsBlock `hcl:"plugin_limits,block"`
+	EventLogLevel *string            `hcl:"event_log_level,optional"`
+	EventSinks    []*eventSinkBlock  `hcl:"event_sink,block"`
 	Plugins       []*pluginBlock     `hcl:"plugin,block"`
 }
 
@@ -232,7 +234,7 @@ func (c *Config) Load(paths ...string) error {
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
-	l := loader{config: *c, plugins: map[string]hcl.Range{}}
+	l := loader{config: *c, blocks: map[string]hcl.Range{}}
 	l.config.Plugins = maps.Clone(c.Plugins)
 	if l.config.Plugins == nil {
 		l.config.Plugins = map[string]Plugin{}
@@ -248,7 +250,7 @@ func (c *Config) Load(paths ...string) error {
 		return fmt.Errorf("configuration: %w", errors.New(strings.Join(hclvalue.Lines(l.diags), "\n")))
 	}
 	*c = l.config
-	c.Warnings = slices.Concat(c.Warnings, hclvalue.Warnings(l.diags), c.Access.TLS.unused(len(c.Client.Servers) > 0))
+	c.Warnings = slices.Concat(c.Warnings, hclvalue.Warnings(l.diags), c.Access.TLS.unused(len(c.Client.Servers) > 0), c.sinkWarnings())
 	return nil
 }
 
@@ -297,9 +299,9 @@ func read(path string) ([]byte, error) {
 
 // loader puts files over a configuration and collects what is wrong with them.
 type loader struct {
-	config  Config
-	plugins map[string]hcl.Range // where they are
-	diags   hcl.Diagnostics
+	config Config
+	blocks map[string]hcl.Range // of which there is one of a name, and where it is
+	diags  hcl.Diagnostics
 }
 
 func (l *loader) file(path string, content []byte) {
@@ -311,8 +313,8 @@ func (l *loader) file(path string, content []byte) {
 		l.nomad(body, "")
 		l.add(gohcl.DecodeBody(body, nil, &f))
 		for _, b := range body.Blocks {
-			if b.Type == "plugin" && len(b.Labels) == 1 {
-				l.once(b.Labels[0], b.DefRange(), lines)
+			if slices.Contains([]string{"event_sink", "plugin"}, b.Type) && len(b.Labels) == 1 {
+				l.once(b.Type, b.Labels[0], b.DefRange(), lines)
 			}
 		}
 		l.apply(&f)
@@ -349,13 +351,14 @@ func (l *loader) add(diags hcl.Diagnostics) {
 	}
 }
 
-// once refuses a second block for a plugin, in the same file or in another.
-func (l *loader) once(name string, at hcl.Range, lines []hcl.Pos) {
-	if first, ok := l.plugins[name]; ok {
-		l.diags = append(l.diags, hclvalue.Errorf(at, "Duplicate plugin %q; it is configured at %s:%d already.", name, first.Filename, first.Start.Line)...)
+// once refuses a second block of a type and a name, in the same file or in another.
+func (l *loader) once(kind, name string, at hcl.Range, lines []hcl.Pos) {
+	key := kind + " " + name
+	if first, ok := l.blocks[key]; ok {
+		l.diags = append(l.diags, hclvalue.Errorf(at, "Duplicate %s %q; it is configured at %s:%d already.", kind, name, first.Filename, first.Start.Line)...)
 		return
 	}
-	l.plugins[name] = moved(at, lines)
+	l.blocks[key] = moved(at, lines)
 }
 
 // apply puts what a file sets over the configuration.
@@ -372,6 +375,7 @@ func (l *loader) apply(f *file) {
 	set(&c.BindAddr, f.BindAddr)
 	set(&c.LogLevel, f.LogLevel)
 	set(&c.LogJSON, f.LogJSON)
+	set(&c.EventLogLevel, f.EventLogLevel)
 	set(&c.EnableDebug, f.EnableDebug)
 	set(&c.RequirePinned, f.RequirePinned)
 	set(&c.RequireLock, f.RequireLock)
@@ -397,6 +401,9 @@ func (l *loader) apply(f *file) {
 		set(&c.PluginLimits.Memory, f.PluginLimits.Memory)
 		set(&c.PluginLimits.AllMemory, f.PluginLimits.AllMemory)
 		set(&c.PluginLimits.CPU, f.PluginLimits.CPU)
+	}
+	for _, s := range f.EventSinks {
+		l.eventSink(s)
 	}
 	for _, p := range f.Plugins {
 		l.plugin(p)

@@ -41,3 +41,33 @@ func TestTheConfigurationsOfTheHowToAreTaken(t *testing.T) {
 		require.NoError(t, c.Validate())
 	}
 }
+
+// The sinks of the page are ones that an agent takes, and what it calls defaults are.
+func TestTheEventSinksOfThePageAreTaken(t *testing.T) {
+	page, err := os.ReadFile("../../docs/monitoring.md")
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(page), "```hcl\n")
+	text, _, found := strings.Cut(rest, "```")
+	require.True(t, found)
+	c := Default()
+	require.NoError(t, c.Load(write(t, t.TempDir(), "node.hcl", text)))
+	require.NoError(t, c.Validate())
+	require.Len(t, c.EventSinks, 3)
+	plain := Default()
+	require.NoError(t, plain.Load(write(t, t.TempDir(), "node.hcl", `
+event_sink "pager" {
+  type        = "webhook"
+  url         = "https://events.example.com/hook"
+  topics      = ["Allocation", "Deployment:web"]
+  secret_file = "/etc/wasmnode/webhook.key"
+  headers     = { Authorization = "Bearer …" }
+}
+event_sink "disk" {
+  type = "file"
+  path = "/var/log/wasmnode/events"
+}
+event_sink "journal" {
+  type = "journal"
+}`)))
+	require.Equal(t, plain.EventSinks, c.EventSinks)
+}

@@ -64,6 +64,7 @@ func (r registry) words(m meta) {
 	r["agent-info"] = &agentInfoCommand{m}
 	r.group(m, "config", "Files of an agent's configuration")
 	r["config validate"] = &configValidateCommand{m}
+	r["doctor"] = &doctorCommand{m}
 	r["fmt"] = &fmtCommand{m}
 	r["monitor"] = &monitorCommand{m}
 	r["monitor export"] = &monitorExportCommand{m}

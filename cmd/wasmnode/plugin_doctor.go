@@ -3,11 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -15,6 +12,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/agent"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/toolchain"
 	"github.com/wasmnode/wasmnode/managers/catalog"
@@ -49,32 +47,8 @@ Options:
                    'kv { enabled = true }'. It may be given several times.` + commonOptions
 }
 
-// The states of what was looked at.
-const (
-	findingOK    = "ok"
-	findingNote  = "note"  // it is not as it could be, and not needed
-	findingWrong = "wrong" // it is needed
-)
-
-// finding is what was found of one thing, for programs.
-type finding struct {
-	Status string
-	Part   string // "machine", "toolchain", "file" or "node"
-	Name   string
-	Text   string
-	Next   string `json:",omitempty"` // what to type
-}
-
-// diagnosis collects findings.
-type diagnosis struct{ Findings []finding }
-
-func (d *diagnosis) add(status, part, name, text, next string) {
-	d.Findings = append(d.Findings, finding{status, part, name, text, next})
-}
-
-func (d *diagnosis) wrong() bool {
-	return slices.ContainsFunc(d.Findings, func(f finding) bool { return f.Status == findingWrong })
-}
+// diagnosis is what is found of a plugin, and of what it needs.
+type diagnosis struct{ agent.Findings }
 
 // Run implements [subcommand].
 func (c *pluginDoctorCommand) Run(args []string) int {
@@ -97,22 +71,16 @@ func (c *pluginDoctorCommand) Run(args []string) int {
 		digest = d.file(ctx, set, f.Arg(0))
 	}
 	c.node(f, d, f.Arg(0), digest)
-	return c.print(f, d)
+	return c.printFindings(f, &d.Findings)
 }
 
 // machine looks at what every plugin runs on.
 func (d *diagnosis) machine() {
-	platform := runtime.GOOS + "/" + runtime.GOARCH
-	switch {
-	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64":
-		d.add(findingWrong, "machine", "platform", platform+": there is a compiler for linux/amd64 and linux/arm64 only", "use a machine with one of these")
-	default:
-		d.add(findingOK, "machine", "platform", platform, "")
-	}
+	d.Platform()
 	if dir := codeDir(); dir == "" {
-		d.add(findingNote, "machine", "cache", "there is no directory for compiled code that you and nobody else can write to, so that each command compiles anew", "export XDG_CACHE_HOME=/a/directory/of/your/own")
+		d.Add(agent.FindingWarning, "machine", "cache", "there is no directory for compiled code that you and nobody else can write to, so that each command compiles anew", "export XDG_CACHE_HOME=/a/directory/of/your/own")
 	} else {
-		d.add(findingOK, "machine", "cache", dir, "")
+		d.Add(agent.FindingOK, "machine", "cache", dir, "")
 	}
 }
 
@@ -126,21 +94,21 @@ func (d *diagnosis) toolchains(ctx context.Context, language string, hasFile boo
 	}
 	none := !slices.ContainsFunc(found, func(f toolchain.Finding) bool { return f.OK })
 	for _, f := range append(found, toolchain.Make(here)) {
-		status := findingNote
+		status := agent.FindingWarning
 		switch {
 		case f.OK:
-			status = findingOK
+			status = agent.FindingOK
 		case f.Name == language, language == "" && none && !hasFile && f.Name != "make":
-			status = findingWrong
+			status = agent.FindingFailed
 		}
-		d.add(status, "toolchain", f.Name, f.Text, f.Next)
+		d.Add(status, "toolchain", f.Name, f.Text, f.Next)
 	}
 }
 
 // file looks at a plugin's file as a node would, and returns its digest; empty: it is no plugin.
 func (d *diagnosis) file(ctx context.Context, set *trialSet, file string) string {
 	wrong := func(name string, err error, next string) string {
-		d.add(findingWrong, "file", name, firstLine(err), next)
+		d.Add(agent.FindingFailed, "file", name, firstLine(err), next)
 		return ""
 	}
 	wasm, err := trial.ReadFile(file)
@@ -151,16 +119,16 @@ func (d *diagnosis) file(ctx context.Context, set *trialSet, file string) string
 	if err != nil {
 		return wrong("file", err, "wasmnode plugin test DIR")
 	}
-	d.add(findingOK, "file", "file", fmt.Sprintf("a %s plugin, %s, SHA-256 %s", spec.Kind, humanize.IBytes(uint64(spec.Size)), spec.Digest[:12]), "")
+	d.Add(agent.FindingOK, "file", "file", fmt.Sprintf("a %s plugin, %s, SHA-256 %s", spec.Kind, humanize.IBytes(uint64(spec.Size)), spec.Digest[:12]), "")
 	t, err := set.open(ctx, file, trial.Config{}, false)
 	if err != nil {
 		return wrong("describe", err, "wasmnode plugin conform "+shellWord(file))
 	}
 	defer t.Close() //nolint:errcheck,contextcheck // it has been looked at, and closing is not given up
 	name := t.Plugin().Name()
-	d.add(findingOK, "file", "describe", strings.TrimSpace(name+" "+t.Plugin().Version()), "")
+	d.Add(agent.FindingOK, "file", "describe", strings.TrimSpace(name+" "+t.Plugin().Version()), "")
 	if base := strings.TrimSuffix(filepath.Base(file), ".wasm"); base != name {
-		d.add(findingNote, "file", "name", "a plugin that an agent's configuration has a block for is in a file of its name", "mv "+shellWord(file)+" "+shellWord(filepath.Join(filepath.Dir(file), name+".wasm")))
+		d.Add(agent.FindingWarning, "file", "name", "a plugin that an agent's configuration has a block for is in a file of its name", "mv "+shellWord(file)+" "+shellWord(filepath.Join(filepath.Dir(file), name+".wasm")))
 	}
 	d.configuration(ctx, set, t, file)
 	return spec.Digest
@@ -172,10 +140,10 @@ func (d *diagnosis) configuration(ctx context.Context, set *trialSet, t *trial.T
 	said := t.Plugin().Description()
 	_, err := newPluginSchema(descriptionOf(t.Plugin().Spec(), said))
 	if err != nil {
-		d.add(findingWrong, "file", "schema", firstLine(err), "wasmnode plugin schema "+shellWord(file))
+		d.Add(agent.FindingFailed, "file", "schema", firstLine(err), "wasmnode plugin schema "+shellWord(file))
 		return
 	}
-	d.add(findingOK, "file", "schema", "those of its configuration can be read", "")
+	d.Add(agent.FindingOK, "file", "schema", "those of its configuration can be read", "")
 	if err := set.configure(ctx, t); err != nil {
 		next := "wasmnode plugin schema -hcl " + shellWord(file)
 		for _, need := range t.Plugin().Spec().Needs(said.GetName()) {
@@ -184,15 +152,15 @@ func (d *diagnosis) configuration(ctx context.Context, set *trialSet, t *trial.T
 				next = "wasmnode plugin doctor -grant " + grant + " " + shellWord(file)
 			}
 		}
-		d.add(findingWrong, "file", "configure", firstLine(err), next)
+		d.Add(agent.FindingFailed, "file", "configure", firstLine(err), next)
 		return
 	}
-	d.add(findingOK, "file", "configure", "its grants and its configuration are enough to use it", "")
-	status, text := findingOK, "it says that it can work here"
+	d.Add(agent.FindingOK, "file", "configure", "its grants and its configuration are enough to use it", "")
+	status, text := agent.FindingOK, "it says that it can work here"
 	if why := unhealthy(ctx, t); why != "" {
-		status, text = findingWrong, why
+		status, text = agent.FindingFailed, why
 	}
-	d.add(status, "file", "fingerprint", text, map[string]string{findingWrong: "wasmnode plugin call " + shellWord(file) + " fingerprint"}[status])
+	d.Add(status, "file", "fingerprint", text, map[string]string{agent.FindingFailed: "wasmnode plugin call " + shellWord(file) + " fingerprint"}[status])
 }
 
 // unhealthy is why a plugin cannot work here; empty: it can.
@@ -231,16 +199,16 @@ func (m meta) node(f *flags, d *diagnosis, file, digest string) {
 			dir = filepath.Dir(file)
 		}
 		text := firstLine(err)
-		if unreachable := new(url.Error); errors.As(err, &unreachable) && client != nil {
-			text = fmt.Sprintf("none answers at %s: %v", client.Address(), unreachable.Err)
+		if client != nil {
+			text = unanswered(client, err)
 		}
-		d.add(findingNote, "node", "agent", text, "wasmnode agent -dev -plugin-dir "+shellWord(dir))
+		d.Add(agent.FindingWarning, "node", "agent", text, "wasmnode agent -dev -plugin-dir "+shellWord(dir))
 		return
 	}
-	d.add(findingOK, "node", "agent", fmt.Sprintf("it answers; files of plugins: %d", len(plugins)), "")
+	d.Add(agent.FindingOK, "node", "agent", fmt.Sprintf("it answers; files of plugins: %d", len(plugins)), "")
 	for _, p := range plugins {
 		if p.State != catalog.StateHealthy && (digest == "" || p.Digest == digest) {
-			d.add(statusOfPlugin(p, digest), "node", filepath.Base(p.File), fmt.Sprintf("%s: %s", p.State, p.Reason), "wasmnode plugin status")
+			d.Add(statusOfPlugin(p, digest), "node", filepath.Base(p.File), fmt.Sprintf("%s: %s", p.State, p.Reason), "wasmnode plugin status")
 		}
 	}
 	if digest == "" {
@@ -253,37 +221,19 @@ func (m meta) node(f *flags, d *diagnosis, file, digest string) {
 		if len(plugins) > 0 {
 			dir = shellWord(filepath.Dir(plugins[0].File) + "/")
 		}
-		d.add(findingNote, "node", "file", "the node does not have this file", "cp "+shellWord(file)+" "+dir)
+		d.Add(agent.FindingWarning, "node", "file", "the node does not have this file", "cp "+shellWord(file)+" "+dir)
 	case plugins[has].State == catalog.StateHealthy:
-		d.add(findingOK, "node", "file", "the node uses it", "")
+		d.Add(agent.FindingOK, "node", "file", "the node uses it", "")
 	}
 }
 
 // statusOfPlugin is needed of the file that is looked at, and of others a note.
 func statusOfPlugin(p catalog.PluginStatus, digest string) string {
 	if p.Digest == digest && p.State != catalog.StateLoading {
-		return findingWrong
+		return agent.FindingFailed
 	}
-	return findingNote
+	return agent.FindingWarning
 }
 
 // firstLine is an error on one line.
 func firstLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
-
-// print prints a diagnosis, and returns the exit code.
-func (c *pluginDoctorCommand) print(f *flags, d *diagnosis) int {
-	code := 0
-	if d.wrong() {
-		code = 1
-	}
-	if *f.json {
-		return max(code, c.printJSON(d))
-	}
-	for _, found := range d.Findings {
-		c.ui.Output(fmt.Sprintf("%-5s  %-9s  %-12s  %s", found.Status, found.Part, found.Name, harmless(found.Text)))
-		if found.Next != "" {
-			c.ui.Output(strings.Repeat(" ", 32) + "-> " + harmless(found.Next))
-		}
-	}
-	return code
-}

@@ -164,6 +164,11 @@ func (b *builder) addDocuments(ctx context.Context, t *tree, arch string) error 
 	}
 	t.add(docs+"copyright", 0o644, copyright(licence, modules))
 	t.add(docs+"sbom.spdx.json", 0o644, bill)
+	for _, name := range []string{"alerts.yml", "dashboard.json"} {
+		if err := t.addFile("/usr/share/wasmnode/monitoring/"+name, filepath.Join(b.root, "docs/monitoring", name)); err != nil {
+			return err
+		}
+	}
 	return t.addFile(docs+"CHANGELOG.md", filepath.Join(b.root, "CHANGELOG.md"))
 }
 

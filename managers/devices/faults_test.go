@@ -44,7 +44,7 @@ func newFaultyWorld(t *testing.T) *faultyWorld {
 	plugins := deviceHost(t)
 	w.deviceWorld = newDeviceWorldOn(t, func(*Config) {})
 	var err error
-	w.plugin, err = catalog.HostLoader{Host: plugins}.Load(t.Context(), host.NewSource(faultyDevice(t)))
+	w.plugin, err = catalog.HostLoader{Host: plugins}.Load(t.Context(), host.NewSource(faultyDevice(t)), nil)
 	require.NoError(t, err)
 	return w
 }

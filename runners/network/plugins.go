@@ -199,3 +199,14 @@ func (n *Networks) bridge() []byte {
 	}
 	return content
 }
+
+// MissingPlugins are those that the bridge takes and that are in none of the directories.
+func MissingPlugins(dirs []string) (names []string) {
+	n := &Networks{cfg: Config{PluginPath: dirs}}
+	for _, name := range bridgePlugins {
+		if _, info := n.find(name); info == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}

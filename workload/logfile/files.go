@@ -111,12 +111,12 @@ func numberOf(name, prefix string) (int, bool) {
 }
 
 // openRegular opens a log's file. Opening does not block: not on a FIFO either.
-func openRegular(root *os.Root, base string, number, flag int) (*os.File, error) {
+func openRegular(root *os.Root, base string, number, flag int, mode os.FileMode) (*os.File, error) {
 	name := fileName(base, number)
 	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, &os.PathError{Op: "open", Path: Path(base, number), Err: errNotRegular}
 	}
-	f, err := root.OpenFile(name, flag|syscall.O_NONBLOCK, 0o644)
+	f, err := root.OpenFile(name, flag|syscall.O_NONBLOCK, mode)
 	if err != nil {
 		return nil, err
 	}

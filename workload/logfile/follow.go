@@ -222,7 +222,7 @@ func (r *reader) drainFile(ctx context.Context, root *os.Root) error {
 	if r.number < 0 {
 		return nil
 	}
-	f, err := openRegular(root, r.base, r.number, os.O_RDONLY)
+	f, err := openRegular(root, r.base, r.number, os.O_RDONLY, 0)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errNotRegular) {
 		return nil
 	}

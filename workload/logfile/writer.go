@@ -21,6 +21,7 @@ type Writer struct {
 	maxFiles int
 	maxBytes int64
 	onError  func(error)
+	mode     os.FileMode // of files that are made
 
 	mu      sync.Mutex
 	file    *os.File // nil: it could not be opened
@@ -40,12 +41,20 @@ func Open(base string, maxFiles int, maxBytes int64) (*Writer, error) {
 // OpenReporting is [Open] for a writer that calls onError when writing begins to fail:
 // once until it works again. onError is called from within Write, with no lock held.
 func OpenReporting(base string, maxFiles int, maxBytes int64, onError func(error)) (*Writer, error) {
-	if maxFiles < 1 || maxBytes < 1 {
-		return nil, fmt.Errorf("log %s: at least one file of at least one byte, not %d of %d", base, maxFiles, maxBytes)
+	return open(&Writer{base: base, maxFiles: maxFiles, maxBytes: maxBytes, onError: onError, mode: 0o644})
+}
+
+// OpenPrivate is [Open] for a log that only its owner and its group may read.
+func OpenPrivate(base string, maxFiles int, maxBytes int64) (*Writer, error) {
+	return open(&Writer{base: base, maxFiles: maxFiles, maxBytes: maxBytes, mode: 0o640})
+}
+
+func open(w *Writer) (*Writer, error) {
+	if w.maxFiles < 1 || w.maxBytes < 1 {
+		return nil, fmt.Errorf("log %s: at least one file of at least one byte, not %d of %d", w.base, w.maxFiles, w.maxBytes)
 	}
-	w := &Writer{base: base, maxFiles: maxFiles, maxBytes: maxBytes, onError: onError}
 	if err := w.openNewest(); err != nil {
-		return nil, fmt.Errorf("log %s: %w", base, err)
+		return nil, fmt.Errorf("log %s: %w", w.base, err)
 	}
 	return w, nil
 }
@@ -176,7 +185,7 @@ func (w *Writer) reopen(choose func(listing) int) error {
 		return errNoNumber
 	}
 	failpoint.Here("log.open")
-	f, err := openRegular(root, w.base, number, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
+	f, err := openRegular(root, w.base, number, os.O_WRONLY|os.O_CREATE|os.O_APPEND, w.mode)
 	if err != nil {
 		return err
 	}
