@@ -233,7 +233,7 @@ func (d *dev) runNode(ctx context.Context, answers func(address string)) error {
 func (d *dev) turn(ctx context.Context) {
 	began := time.Now()
 	t := tested{Directory: d.dir}
-	if err := d.build(&t); err != nil {
+	if err := d.build(&t); err != nil { //nolint:contextcheck // what it asks of compilers is bounded
 		if ctx.Err() == nil {
 			d.out.say("build", err.Error())
 		}
