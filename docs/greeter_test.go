@@ -1,9 +1,11 @@
 package docs
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -25,7 +27,7 @@ func block(t *testing.T, page, language string) string {
 }
 
 func TestTheDriversOfThePagesCompile(t *testing.T) {
-	for _, page := range []string{"write-a-driver.md", "connect-a-driver.md"} {
+	for _, page := range []string{"write-a-driver.md", "connect-a-driver.md", "state-and-upgrades.md"} {
 		t.Run(page, func(t *testing.T) { compiles(t, page) })
 	}
 }
@@ -47,6 +49,74 @@ func compiles(t *testing.T, page string) {
 	spec, err := host.Inspect(wasm, host.DefaultLimits().FileBytes)
 	require.NoError(t, err)
 	require.Equal(t, host.KindDriver, spec.Kind)
+}
+
+// beside is the Go code that what else is on a page needs around it, in the order of the page;
+// CODE stands for the page's.
+var beside = map[string][]string{
+	"write-a-driver.md": {"CODE"},
+	"connect-a-driver.md": {
+		`package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/wasmnode/wasmnode/sdk/go/command"
+	"github.com/wasmnode/wasmnode/sdk/go/driver"
+)
+
+type connection interface {
+	io.ReadWriteCloser
+	CloseWrite() error
+}
+
+func (engine) run(context.Context, *driver.TaskHandle, []string, bool, driver.TerminalSize) (connection, error) {
+	return nil, nil
+}
+
+func (engine) code(context.Context, *driver.TaskHandle) int32 { return 0 }
+
+var _ driver.TaskStreamExecer = engine{}
+
+CODE`,
+		`package main
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/wasmnode/wasmnode/sdk/go/driver"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
+)
+
+func TestEngine(t *testing.T) {
+	CODE
+}`,
+	},
+}
+
+// TestWhatIsBesideTheDriversOfThePagesCompiles has all the Go code of a page in one package.
+func TestWhatIsBesideTheDriversOfThePagesCompiles(t *testing.T) {
+	for page, around := range beside {
+		t.Run(page, func(t *testing.T) {
+			text, err := os.ReadFile(page)
+			require.NoError(t, err)
+			blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+			require.Len(t, blocks, 1+len(around))
+			dir, err := os.MkdirTemp(".", "beside-")
+			require.NoError(t, err)
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(blocks[0][1]), 0o600))
+			for i, code := range around {
+				file := fmt.Sprintf("beside%d_test.go", i)
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(strings.Replace(code, "CODE", blocks[i+1][1], 1)), 0o600))
+			}
+			out, err := exec.Command("go", "vet", "./"+dir).CombinedOutput()
+			require.NoError(t, err, string(out))
+		})
+	}
 }
 
 func TestTheJobOfThePageIsAJob(t *testing.T) {

@@ -197,7 +197,7 @@ func (c *call) countStart() error {
 }
 
 func newCall(p *Plugin, inst *instance, op string, input []byte, scope *TaskScope) *call {
-	inst.scope = scope
+	inst.scope, inst.refused = scope, ""
 	inst.words.forget()
 	return &call{plugin: p, words: &inst.words, op: op, input: input, scope: scope}
 }
@@ -250,6 +250,9 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 	}
 	answer := abi.FromProto(&m)
 	answer.Message = plaintext.Line(answer.Message, maxErrorText)
+	if inst.refused != "" { // the guest knows no more than that it may not
+		answer.Message += " (" + inst.refused + ")"
+	}
 	return nil, true, answer
 }
 

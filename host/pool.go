@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
@@ -70,6 +71,7 @@ type instance struct {
 	output     []*lineLogger // standard output and error
 	words      lastWords     // of the call in progress
 	scope      *TaskScope    // that it is about
+	refused    string        // the first file that it was refused; empty: none
 }
 
 // flush logs what was written without a line's end.
@@ -354,6 +356,9 @@ func (p *Plugin) moduleConfig(inst *instance, g generation) (wazero.ModuleConfig
 	if p.seesTaskFiles() {
 		inst.task = newTaskFiles(inst.guest.Done)
 		files = inst.task.mount(files, own)
+	}
+	if !slices.Contains(slices.Concat(s.grants.FS.ReadOnly, s.grants.FS.ReadWrite), "/") {
+		files = files.(sysfs.FSConfig).WithSysFSMount(p.refusedFiles(inst), "/") // the last, so that the others keep their descriptors
 	}
 	return cfg.WithFSConfig(files), nil
 }

@@ -213,8 +213,10 @@ func TestValidatingAsksTheDrivers(t *testing.T) {
 			require.NoError(t, err)
 			for _, warnings := range []string{registered.Warnings, planned.Warnings} {
 				require.Contains(t, warnings, c.fault)
-				require.Equal(t, c.fault == "", warnings == "")
 			}
+			require.Equal(t, c.fault == "", registered.Warnings == "")
+			require.Contains(t, planned.Warnings, c.warning)
+			require.Equal(t, c.fault+c.warning == "", planned.Warnings == "")
 		})
 	}
 }

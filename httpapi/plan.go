@@ -26,12 +26,13 @@ func (h *handler) planJob(r *http.Request, id string) (any, error) {
 		return nil, err
 	}
 	eval := evaluation(plan.Evaluation)
+	refused, unchecked := h.driverFindings(req.Job)
 	out := &nomad.JobPlanResponse{
 		JobModifyIndex:     plan.JobModifyIndex,
 		Annotations:        eval.PlanAnnotations,
 		FailedTGAllocs:     eval.FailedTGAllocs,
 		NextPeriodicLaunch: plan.NextLaunch,
-		Warnings:           jobspec.WarningText(append(append(plan.Warnings, h.driverWarnings(req.Job)...), unknown...)),
+		Warnings:           jobspec.WarningText(slices.Concat(plan.Warnings, refused, unchecked, unknown)),
 	}
 	if out.Annotations == nil {
 		out.Annotations = &nomad.PlanAnnotations{}

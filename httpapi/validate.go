@@ -35,9 +35,15 @@ func (h *handler) readProposal(r *http.Request) (req *nomad.JobPlanRequest, unkn
 // driverWarnings is what the drivers refuse of a job that is registered all the same, as
 // Nomad's servers do: a driver may be another one when the task starts.
 func (h *handler) driverWarnings(job *nomad.Job) []string {
-	warnings, _ := jobspec.DriverFaults(job, h.Node.CheckDriverConfig)
+	warnings, _ := h.driverFindings(job)
+	return warnings
+}
+
+// driverFindings is what driverWarnings is, and which tasks' configuration no driver has checked.
+func (h *handler) driverFindings(job *nomad.Job) (warnings, unchecked []string) {
+	warnings, unchecked = jobspec.DriverFaults(job, h.Node.CheckDriverConfig)
 	for i := range warnings {
 		warnings[i] += " (the task cannot start with this)"
 	}
-	return warnings
+	return warnings, unchecked
 }

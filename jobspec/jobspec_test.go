@@ -2,6 +2,8 @@ package jobspec
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +11,8 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/internal/configschema"
 )
 
 // parse reads a file of that content.
@@ -169,6 +173,25 @@ func TestDurations(t *testing.T) {
 	}
 }
 
+// checkExample checks a config block with the schema of an example driver, where that is a file.
+func checkExample(driver string, config map[string]any) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join("../guest-examples/drivers", driver, "task_schema.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	schema, err := configschema.Compile(string(text))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := schema.Check("config", config); err != nil {
+		return []string{err.Error()}, nil
+	}
+	return nil, nil
+}
+
 func TestExampleJobsParse(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"*", "shop/*"} {
@@ -191,6 +214,8 @@ func TestExampleJobsParse(t *testing.T) {
 			if len(vars) > 0 {
 				require.Contains(t, job.TaskGroups[0].Tasks[0].Config["module"], "/there/")
 			}
+			faults, unchecked := DriverFaults(job, checkExample)
+			require.Empty(t, append(faults, unchecked...))
 		})
 	}
 }

@@ -218,6 +218,11 @@ func TestAJobIsValidatedWithTheDriversInADirectory(t *testing.T) {
 			if strings.HasSuffix(want, "\n") {
 				assert.Len(t, r.stderr, len(want))
 			}
+
+			r = w.run(t, "", "job", "plan", "-address", "127.0.0.1:1", "-plugin-dir", ".", file)
+			assert.Equal(t, planFailed, r.code)
+			assert.Equal(t, want, r.stderr[:min(len(want), len(r.stderr))])
+			assert.Equal(t, c.code == 0, strings.Contains(r.stderr, "cannot reach the node"), "the node is asked only of what the drivers take")
 		})
 	}
 	r := w.run(t, "", "job", "validate", "-plugin-dir", "none", write(t, filepath.Join(w.dir, "a.nomad.hcl"), task("nope", "")))

@@ -29,11 +29,16 @@ func (*jobPlanCommand) Help() string {
   The exit code is 0 when no allocation would be made or ended, 1 when some would, and
   255 when there is no plan because something is wrong.
 
+  What the node's drivers say of the tasks' config blocks is among its warnings. With
+  -plugin-dir the drivers in a directory are asked first, and what they refuse ends it.
+
 Options:
 
   -diff=false         Do not show the differences.
   -json-output        Print the plan as JSON.
   -json               The file is JSON; otherwise it is seen by what it begins with.
+  -plugin-dir=DIR     The drivers are the .wasm files in this directory, besides the
+                      node's. They are loaded, and granted nothing.
   -var=NAME=VALUE     Set a variable of the file; may be given several times.
   -var-file=FILE      Set variables from a file; may be given several times.
   -policy-override    Refused: there are no Sentinel policies.` + commonOptions
@@ -44,7 +49,7 @@ func (c *jobPlanCommand) Run(args []string) int {
 	f := c.flags("job plan")
 	var file jobFile
 	file.flags(f)
-	diff := f.Bool("diff", true, "")
+	diff, dir := f.Bool("diff", true, ""), f.String("plugin-dir", "", "")
 	override, asJSON := f.Bool("policy-override", false, ""), f.Bool("json-output", false, "")
 	if !c.parse(f, args, 1, 1, c.Help()) {
 		return planFailed
@@ -56,6 +61,9 @@ func (c *jobPlanCommand) Run(args []string) int {
 	job, _, err := file.read(f.Arg(0))
 	if err != nil {
 		c.unreadable(f, &file, err)
+		return planFailed
+	}
+	if *dir != "" && !c.check(f, &file, job, *dir) {
 		return planFailed
 	}
 	client, err := c.client(f)
@@ -75,6 +83,21 @@ func (c *jobPlanCommand) Run(args []string) int {
 		c.show(f, &file, plan, nodesThatTake(client), *diff)
 	}
 	return changes(plan)
+}
+
+// check reports whether a job is one that the drivers in a directory take, and prints why it is not.
+func (c *jobPlanCommand) check(f *flags, file *jobFile, job *nomad.Job, dir string) bool {
+	resp, err := validateWith(dir, job)
+	if err != nil {
+		c.fail(f, err)
+		return false
+	}
+	if len(resp.ValidationErrors) > 0 {
+		c.invalid(file, resp.ValidationErrors)
+		return false
+	}
+	c.jobWarnings(file, resp.Warnings)
+	return true
 }
 
 // changes is the exit code: whether allocations would be made or ended.

@@ -54,7 +54,8 @@ Options:
   -plugin-dir=DIR   That node's plugin directory.
   -job=FILE         The job; job.nomad.hcl of the folder.
   -log-level=LEVEL  What is shown of the node's log, which has what the plugin logs: trace,
-                    debug, info, warn or error; error.`
+                    debug, info, warn or error; error.
+  -json             Print a JSON object a line, with Time, From and Text, and ask nothing.`
 }
 
 // Run implements [subcommand].
@@ -79,8 +80,8 @@ func (c *pluginDevCommand) Run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	d := &dev{
-		dir: f.Arg(0), pluginDir: *dir, jobFile: *job, level: *level, out: &lines{to: c.ui.out}, reload: make(chan os.Signal, 1),
-		terminal: isTerminal(os.Stdout),
+		dir: f.Arg(0), pluginDir: *dir, jobFile: *job, level: *level, out: &lines{to: c.ui.out, json: *f.json}, reload: make(chan os.Signal, 1),
+		terminal: isTerminal(os.Stdout) && !*f.json,
 	}
 	d.grants = d.newGrantAsker()
 	d.meta, d.shown = meta{ui: ui{out: d.out, err: d.out}}, f
@@ -232,7 +233,7 @@ func (d *dev) runNode(ctx context.Context, answers func(address string)) error {
 func (d *dev) turn(ctx context.Context) {
 	began := time.Now()
 	t := tested{Directory: d.dir}
-	if err := t.build(d.out); err != nil {
+	if err := d.build(&t); err != nil { //nolint:contextcheck // what it asks of compilers is bounded
 		if ctx.Err() == nil {
 			d.out.say("build", err.Error())
 		}
@@ -266,6 +267,16 @@ func (d *dev) turn(ctx context.Context) {
 	d.made = now
 	d.unfollow()
 	d.follow = startFollowing(ctx, d, file, hex.EncodeToString(now.plugin[:]))
+}
+
+// build makes the plugin's file. What make says is shown as it comes, or a line at a time to programs.
+func (d *dev) build(t *tested) error {
+	if !d.out.json {
+		return t.build(d.out)
+	}
+	said := &labelled{to: d.out, label: "make"}
+	defer said.end()
+	return t.build(said)
 }
 
 // look reads what a run depends on. A file that is not there is an empty one.

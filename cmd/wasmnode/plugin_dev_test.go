@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -78,7 +80,7 @@ func TestAPluginIsBuiltAndItsJobRunOnEachChange(t *testing.T) {
 	wait(`(?m)^\S+ dev  .*job\.nomad\.hcl:1,.*$`)
 
 	write(t, filepath.Join(folder, "Makefile"), ".PHONY: build\nbuild:\n\t@false\n")
-	wait(`(?m)^\S+ build  make build failed in mine: see above$`)
+	wait(`(?m)^\S+ build  make build failed in mine: see above\. .*(apt install|wasmnode plugin doctor -lang c).*$`)
 
 	assert.Zero(t, dev.signal(t, syscall.SIGINT))
 	assert.Empty(t, names(t, temporary), "something is left")
@@ -88,12 +90,23 @@ func TestAPluginIsBuiltAndItsJobRunOnEachChange(t *testing.T) {
 func TestAPluginIsWorkedOnWithANodeThatRuns(t *testing.T) {
 	w, s := newWorkshop(t, "mock"), newSite(t)
 	folder, n := devFolder(t, w), s.start(t)
-	cmd := exec.Command(binary, "plugin", "dev", "-address", "http://"+n.address, "-plugin-dir", s.plugins, folder)
+	makefile := filepath.Join(folder, "Makefile")
+	write(t, makefile, read(t, makefile)+"\t@printf 'made\\033 it'\n")
+	cmd := exec.Command(binary, "plugin", "dev", "-json", "-address", "http://"+n.address, "-plugin-dir", s.plugins, folder)
 	dev := launchProcess(t, cmd)
-	dev.log.await(t, regexp.MustCompile(`(?m)^\S+ t \|  first$`), dev.exited)
+	dev.log.await(t, regexp.MustCompile(`"From":"t \|","Text":"first"`), dev.exited)
 	assert.Contains(t, n.out(t, "job", "status"), "mine")
 	assert.Zero(t, dev.signal(t, syscall.SIGTERM))
 	assert.NotContains(t, n.out(t, "job", "status"), "mine")
+	heard := map[string]string{}
+	for line := range strings.Lines(dev.log.String()) {
+		var is said
+		require.NoError(t, json.Unmarshal([]byte(line), &is), line)
+		assert.WithinDuration(t, time.Now(), is.Time, time.Hour)
+		heard[is.From] += is.Text
+	}
+	assert.Equal(t, "made\x1b it", heard["make"])
+	assert.Regexp(t, "^mock_driver .* is healthy", heard["plugin"])
 	assert.Equal(t, []string{"mock_driver.wasm"}, names(t, s.plugins))
 }
 

@@ -46,7 +46,7 @@ func TestADoctorNeedsACompilerWhereThereIsNoFile(t *testing.T) {
 	programs := t.TempDir()
 	d := examine(t, programs, "go")
 	assert.Equal(t, 1, d.code)
-	assert.Contains(t, d.findings, agent.Finding{Status: agent.FindingFailed, Part: "toolchain", Name: "go", Text: "there is no Go", Next: "install Go 1.24 or newer from https://go.dev/dl/"})
+	assert.Contains(t, d.findings, agent.Finding{Status: agent.FindingFailed, Part: "toolchain", Name: "go", Text: "there is no Go", Next: "apt install golang-go, or where that is older than 1.24 from https://go.dev/dl/"})
 	assert.Contains(t, d.findings, agent.Finding{Status: agent.FindingWarning, Part: "toolchain", Name: "make", Text: "there is no make", Next: "apt install make"})
 	require.NoError(t, os.WriteFile(filepath.Join(programs, "go"), []byte("#!/bin/sh\necho go1.24.2\n"), 0o700))
 	for _, language := range []string{"", "go"} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,6 +90,7 @@ func (w workshop) runs(t *testing.T, name string) {
 // What can be made can be looked for.
 func TestThereIsAToolchainToLookForInEachLanguage(t *testing.T) {
 	assert.Equal(t, sdk.Languages(), toolchain.Languages())
+	assert.ElementsMatch(t, sdk.Languages(), slices.Collect(maps.Keys(sources)))
 }
 
 func TestANewPluginThatCannotBeMadeSaysWhatToDo(t *testing.T) {
@@ -129,11 +131,11 @@ func TestAPluginsFolderThatFailsSaysAtWhat(t *testing.T) {
 		write(t, filepath.Join(folder, "Makefile"), "build:\n\t@"+build+"\ntest:\n\t@"+test+"\n")
 	}
 	for _, c := range []struct{ build, test, step, why string }{
-		{"false", "true", "build", `make build failed in mine: see above`},
+		{"false", "true", "build", `make build failed in mine: see above\. If a compiler is missing or too old: wasmnode plugin doctor`},
 		{"echo 'go: x: Get \"https://y\": dial tcp: lookup y: no such host'; false", "true", "build", `make build failed: what it needs could not be downloaded\. .*: cd mine && go mod download all`},
 		{"echo 'npm error code ENOTFOUND'; false", "true", "build", `make build failed: what it needs could not be downloaded\. .*: cd mine && npm ci --ignore-scripts`},
 		{"true", "true", "build", `make build has left no \.wasm file in mine/plugins`},
-		{"touch plugins/a.wasm", "false", "test", `make test failed in mine: see above`},
+		{"touch plugins/a.wasm", "false", "test", `make test failed in mine: see above\. If a compiler is missing or too old: wasmnode plugin doctor`},
 		{"true", "true", "conform", `1 checks of the contract failed`},
 		{"touch plugins/b.wasm", "true", "build", `which of mine/plugins/a\.wasm, mine/plugins/b\.wasm is to be tested\? .*`},
 	} {
@@ -149,6 +151,20 @@ func TestAPluginsFolderThatFailsSaysAtWhat(t *testing.T) {
 		assert.Equal(t, 1, r.code)
 		assert.Equal(t, c.step, out.Failed)
 		assert.Regexp(t, "^"+c.why+"$", out.Why)
+	}
+}
+
+func TestABuildWithAnOldCompilerSaysWhatToType(t *testing.T) {
+	programs, folder := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(folder, sources["go"]), "package main\n")
+	t.Setenv("PATH", programs)
+	for version, want := range map[string]string{
+		"go1.21.0": "go, version 1.21.0: it has to be 1.24 or newer, or may download one: export GOTOOLCHAIN=auto",
+		"go1.24.0": "If a compiler is missing or too old: wasmnode plugin doctor -lang go",
+	} {
+		program := filepath.Join(programs, "go")
+		require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho "+version+"\n"), 0o700))
+		assert.Equal(t, want, strings.TrimPrefix(compilerAdvice(folder), programs+"/"))
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/wasmnode/wasmnode/internal/toolchain"
 	"github.com/wasmnode/wasmnode/sdk/go/conform"
 )
 
@@ -177,10 +179,33 @@ func runMake(shown io.Writer, dir, target string) error {
 	case err != nil && npmUnreachable.Match(tail.bytes):
 		return notDownloaded(target, dir, "npm ci --ignore-scripts")
 	case err != nil:
-		return fmt.Errorf("make %s failed in %s: see above", target, dir)
+		return fmt.Errorf("make %s failed in %s: see above. %s", target, dir, compilerAdvice(dir))
 	}
 	return nil
 }
+
+// sources are what plugin new calls the code, by its language.
+var sources = map[string]string{"assemblyscript": "main.ts", "c": "main.c", "go": "main.go", "rust": "main.rs", "zig": "main.zig"}
+
+// compilerAdvice is what to type where a build may have failed for want of a compiler.
+func compilerAdvice(dir string) string {
+	const advice = "If a compiler is missing or too old: wasmnode plugin doctor"
+	for language, source := range sources {
+		if !exists(filepath.Join(dir, source)) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), compilerAnswers)
+		defer cancel()
+		if f := toolchain.Check(ctx, toolchain.Here(), language); !f.OK {
+			return f.Text + ": " + f.Next
+		}
+		return advice + " -lang " + language
+	}
+	return advice
+}
+
+// compilerAnswers bounds how long a compiler may take to tell its version.
+const compilerAnswers = 30 * time.Second
 
 // notDownloaded names the command that downloads what a target needs.
 func notDownloaded(target, dir, command string) error {

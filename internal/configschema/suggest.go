@@ -21,11 +21,22 @@ func Suggest[T any](name string, known map[string]T) string {
 		if len(candidate) > maxSuggested {
 			continue
 		}
-		if d := levenshtein.Distance(plain(name), plain(candidate), nil); d < fewest {
+		if d := distance(plain(name), plain(candidate)); d < fewest {
 			best, fewest = candidate, d
 		}
 	}
 	return best
+}
+
+// distance is how many mistakes make one name of another: a letter that is missing, too much or
+// another, or two that have changed places, where there is no other mistake.
+func distance(a, b string) int {
+	for i := 1; i < min(len(a), len(b)); i++ {
+		if a[i-1] == b[i] && a[i] == b[i-1] && a[i-1] != a[i] && a[:i-1] == b[:i-1] && a[i+1:] == b[i+1:] {
+			return 1
+		}
+	}
+	return levenshtein.Distance(a, b, nil)
 }
 
 // plain drops what people mix up: case, dashes and underscores, a plural.

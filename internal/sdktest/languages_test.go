@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,6 +117,23 @@ func TestTheCrateAndItsPluginsPassTheirTestsWithoutANode(t *testing.T) {
 		tests := compileRust(t, source, "--test")
 		require.Contains(t, string(tests.run(t, nil)), "test result: ok.")
 	}
+}
+
+// TestTheExampleInRustsReadmeIsADriver has the README's driver pass the README's test.
+func TestTheExampleInRustsReadmeIsADriver(t *testing.T) {
+	text, err := os.ReadFile("../../sdk/rust/README.md")
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?s)```rust\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	require.Len(t, blocks, 2)
+	source := filepath.Join(t.TempDir(), "main.rs")
+	code := blocks[0][1] + `
+#[test]
+fn of_the_readme() {
+    let request = DriverStartTaskRequest { task: Some(TaskConfig { driver_config: b"{}".to_vec(), ..Default::default() }) };
+` + blocks[1][1] + "}\n"
+	require.NoError(t, os.WriteFile(source, []byte(code), 0o600))
+	tests := compileRust(t, source, "--test")
+	require.Contains(t, string(tests.run(t, nil)), "test result: ok. 1 passed")
 }
 
 func TestTheDevicePluginInCPassesItsTestsWithoutANode(t *testing.T) {

@@ -98,7 +98,7 @@ func Make(m Machine) Finding {
 var goVersion = regexp.MustCompile(`\bgo(\d+\.\d+(?:\.\d+)?)`)
 
 func checkGo(ctx context.Context, m Machine) Finding {
-	const next = "install Go " + LeastGo + " or newer from https://go.dev/dl/"
+	const next = "apt install golang-go, or where that is older than " + LeastGo + " from https://go.dev/dl/"
 	path, err := m.LookPath("go")
 	if err != nil {
 		return Finding{Text: "there is no Go", Next: next}
@@ -107,15 +107,27 @@ func checkGo(ctx context.Context, m Machine) Finding {
 	if err != nil {
 		return broken(path, err, next)
 	}
-	return atLeast(path, text, goVersion, LeastGo, next)
+	f := atLeast(path, text, goVersion, LeastGo, next)
+	if f.OK || !atLeast(path, text, goVersion, fetchingGo, next).OK {
+		return f
+	}
+	is := fmt.Sprintf("%s, version %s", path, goVersion.FindStringSubmatch(text)[1])
+	switching, err := m.Output(ctx, path, "env", "GOTOOLCHAIN")
+	if err == nil && strings.Contains(switching, "auto") {
+		return Finding{OK: true, Text: is + ", which downloads the one that a plugin needs"}
+	}
+	return Finding{Text: is + ": it has to be " + LeastGo + " or newer, or may download one", Next: "export GOTOOLCHAIN=auto"}
 }
+
+// fetchingGo is the first Go that downloads the one that a module needs, where it is let.
+const fetchingGo = "1.21"
 
 var nodeVersion = regexp.MustCompile(`v(\d+\.\d+\.\d+)`)
 
 // checkAssemblyScript looks for what the compiler runs on, and for what installs it into the
 // folder of a plugin.
 func checkAssemblyScript(ctx context.Context, m Machine) Finding {
-	const next = "install Node.js " + LeastNode + " or newer, with npm, from https://nodejs.org/en/download"
+	const next = "apt install nodejs npm, or where that is older than " + LeastNode + " from https://nodejs.org/en/download"
 	path, err := m.LookPath("node")
 	if err != nil {
 		return Finding{Text: "there is no Node.js, which the compiler runs on", Next: next}

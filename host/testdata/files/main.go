@@ -46,6 +46,9 @@ func (files) StartTask(ctx context.Context, t *driver.TaskConfig) (*driver.TaskH
 		answer = list(path)
 	case "write":
 		answer = said(os.WriteFile(path, []byte("written"), 0o644))
+	case "need":
+		_, err := os.ReadFile(path)
+		return nil, nil, err
 	case "link":
 		answer = said(os.Symlink("/etc", path))
 	case "rename":
