@@ -253,7 +253,7 @@ func (r *Runner) commit(fn func(*status) bool) {
 func (r *Runner) awaitDelay(d restart.Decision) phase {
 	timer := time.NewTimer(d.Delay)
 	defer timer.Stop()
-	for waiting := true; waiting && r.active.Err() == nil; {
+	for waiting := d.Delay > 0; waiting && r.active.Err() == nil; {
 		select {
 		case <-timer.C:
 			waiting = false
