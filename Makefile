@@ -191,8 +191,8 @@ soak: build ## the long campaigns: fuzzing, reloads, restarts
 	WASMNODE_SOAK=1 $(GO) test $(RACE) -timeout 4h -run 'Soak|Reload|Crash' $(MODULES)
 
 .PHONY: crash
-crash: toolchain ## end the agent and the supervisor N times at random instants, with other faults, and at each failpoint
-	WASMNODE_CRASH=$(N) $(GO) test -count 1 -timeout 4h -v -run "^TestCrash" ./cmd/wasmnode
+crash: toolchain ## end the agent and the supervisor N times at random instants, with other faults, at each failpoint, and beside containers
+	WASMNODE_CRASH=$(N) WASMNODE_DOCKER_CRASHES=$(N) $(GO) test -count 1 -timeout 4h -v -run "^TestCrash|^TestContainersOutliveAgents" ./cmd/wasmnode
 
 .PHONY: mutate
 mutate: toolchain ## change PKG=./a/package in N places, one at a time, and list what its tests do not notice

@@ -169,7 +169,7 @@ func (p *Plugin) callLeased(ctx context.Context, op string, input []byte, scope 
 // call is the state of one call, for the host functions that the guest calls in it.
 type call struct {
 	plugin *Plugin
-	words  *lastWords // of its instance
+	inst   *instance
 	op     string
 	scope  *TaskScope
 	input  []byte
@@ -197,9 +197,9 @@ func (c *call) countStart() error {
 }
 
 func newCall(p *Plugin, inst *instance, op string, input []byte, scope *TaskScope) *call {
-	inst.scope, inst.refused = scope, ""
+	inst.scope, inst.refused, inst.secrets = scope, "", nil
 	inst.words.forget()
-	return &call{plugin: p, words: &inst.words, op: op, input: input, scope: scope}
+	return &call{plugin: p, inst: inst, op: op, input: input, scope: scope}
 }
 
 type callKey struct{}
@@ -249,7 +249,7 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 		return nil, false, c.protocol(inst, "returned %d with an answer that is not an Error message", status)
 	}
 	answer := abi.FromProto(&m)
-	answer.Message = plaintext.Line(answer.Message, maxErrorText)
+	answer.Message = plaintext.Line(inst.shown(answer.Message, false), maxErrorText)
 	if inst.refused != "" { // the guest knows no more than that it may not
 		answer.Message += " (" + inst.refused + ")"
 	}

@@ -63,7 +63,7 @@ func (e *FaultError) Error() string {
 // last notes what the instance wrote last.
 func (e *FaultError) last(inst *instance) {
 	inst.flush()
-	e.Logs, e.Panic = inst.words.said(), inst.words.panicText()
+	e.Logs, e.Panic = inst.words.said(inst.shown), inst.words.panicText(inst.shown)
 }
 
 // The bounds of a fault's lists in an event, in bytes: what was escaped is longer than it was.

@@ -37,6 +37,9 @@ type Config struct {
 	Chroot map[string]string
 	// Surroundings are the time and the randomness of all plugins; nil: the machine's.
 	Surroundings Surroundings
+	// Unmasked is that what plugins say is told with the secrets in it, to who has made their
+	// requests.
+	Unmasked bool
 	// Limits bound every plugin; fields that are zero take their defaults.
 	Limits Limits
 }

@@ -42,26 +42,31 @@ func (w *lastWords) add(line []byte) {
 // panicked reports whether what is written now follows on the text of a panic.
 func (w *lastWords) panicked() bool { return len(w.after) > 0 }
 
-// said are the lines, oldest first, safe to show.
-func (w *lastWords) said() []string {
+// said are the lines, oldest first, safe to show once shown has masked what is secret in one that may be
+// cut.
+func (w *lastWords) said(shown func(line string, cut bool) string) []string {
 	var out []string
 	for i := max(0, w.lines-wordsUntil); i < w.lines; i++ {
-		out = append(out, plaintext.Line(string(w.until[i%wordsUntil]), wordBytes))
+		out = append(out, wordsOf(w.until[i%wordsUntil], shown))
 	}
 	for _, line := range w.after {
-		out = append(out, plaintext.Line(string(line), wordBytes))
+		out = append(out, wordsOf(line, shown))
 	}
 	return out
 }
 
+func wordsOf(line []byte, shown func(string, bool) string) string {
+	return plaintext.Line(shown(string(line), len(line) > wordBytes), wordBytes)
+}
+
 // panicText is the text of the panic that was written, on one line; empty: there was none.
-func (w *lastWords) panicText() string {
+func (w *lastWords) panicText(shown func(line string, cut bool) string) string {
 	if len(w.after) == 0 {
 		return ""
 	}
-	text := string(w.after[0])
+	text := shown(string(w.after[0]), len(w.after[0]) > wordBytes)
 	if strings.HasSuffix(text, ":") && len(w.after) > 1 { // Rust's text follows where it was
-		text += " " + string(w.after[1])
+		text += " " + shown(string(w.after[1]), len(w.after[1]) > wordBytes)
 	}
 	return plaintext.Line(text, 2*wordBytes)
 }

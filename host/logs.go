@@ -38,9 +38,9 @@ var logFuncs = map[string]sandbox.HostFunc{
 			c := callOf(ctx)
 			limits := c.plugin.host.cfg.Limits
 			text := view(m, stack[1], min(uint64(uint32(stack[2])), uint64(limits.LogLineBytes+1)), limits.OutputBytes)
-			c.words.add(text)
+			c.inst.words.add(text)
 			if c.plugin.mayLog() {
-				c.plugin.log(c.scope, wasmnodev1.LogLevel(uint32(stack[0])), string(text), readFields(m, stack[3], stack[4]))
+				c.inst.log(wasmnodev1.LogLevel(uint32(stack[0])), string(text), readFields(m, stack[3], stack[4]))
 			}
 		},
 	},
@@ -78,24 +78,26 @@ func (p *Plugin) mayLog() bool {
 	return ok
 }
 
-// log writes one line of a call about a task, nil for none, which [Plugin.mayLog] has let
-// through, unless the plugin has logged too many bytes.
-func (p *Plugin) log(scope *TaskScope, level wasmnodev1.LogLevel, text string, fields []*wasmnodev1.LogField) {
+// log writes one line of the call in progress, which [Plugin.mayLog] has let through, unless the plugin
+// has logged too many bytes. What is secret in it is masked.
+func (i *instance) log(level wasmnodev1.LogLevel, text string, fields []*wasmnodev1.LogField) {
+	p, scope := i.plugin, i.scope
 	to, known := hclogLevels[level]
 	if !known {
 		to = hclog.Info
 	}
-	room := lineRoom * p.host.cfg.Limits.LogLineBytes
+	line := p.host.cfg.Limits.LogLineBytes
+	room := lineRoom * line
 	whole := room
-	text, room = fit(plaintext.Line(text, p.host.cfg.Limits.LogLineBytes), room)
+	text, room = fit(plaintext.Line(i.shown(text, len(text) > line), line), room)
 	args := append(make([]any, 0, 2*min(len(fields), maxLogFields)+4), scope.names()...)
 	for _, f := range fields[:min(len(fields), maxLogFields)] {
 		if room <= 0 {
 			break
 		}
 		var key, value string
-		key, room = fit(fieldName(f.GetKey()), room)
-		value, room = fit(plaintext.Line(f.GetValue(), maxLogFieldBytes), room)
+		key, room = fit(fieldName(i.shown(f.GetKey(), false)), room)
+		value, room = fit(plaintext.Line(i.shown(f.GetValue(), false), maxLogFieldBytes), room)
 		args = append(args, key, value)
 	}
 	if !p.logBytes.AllowN(time.Now(), whole-max(room, 0)) {
@@ -193,7 +195,7 @@ func (l *lineLogger) end() {
 	}
 	l.inst.words.add(l.rest)
 	if l.plugin.mayLog() {
-		l.plugin.log(l.inst.scope, level, string(l.rest), nil)
+		l.inst.log(level, string(l.rest), nil)
 	}
 	l.rest = l.rest[:0]
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
@@ -16,6 +17,7 @@ import (
 	"github.com/wasmnode/wasmnode/host/outbound"
 	"github.com/wasmnode/wasmnode/host/stream"
 	"github.com/wasmnode/wasmnode/internal/plaintext"
+	"github.com/wasmnode/wasmnode/internal/secrets"
 	"github.com/wasmnode/wasmnode/sandbox"
 )
 
@@ -38,7 +40,8 @@ type Plugin struct {
 	helpers  helperBounds
 
 	description *wasmnodev1.DriverDescribeResponse
-	watched     *watched // nil: it has no name yet
+	secretNames func() []string // that its schemas declare
+	watched     *watched        // nil: it has no name yet
 
 	configuring chan struct{} // the semaphore of Configure: one at a time
 
@@ -115,6 +118,7 @@ func (p *Plugin) describe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.host.cfg.Limits.DescribeTime, errTooSlow)
 	defer cancel()
 	p.description = &wasmnodev1.DriverDescribeResponse{} // it has no name yet
+	p.secretNames = func() []string { return nil }
 	answer, err := p.askDescription(ctx)
 	if err != nil {
 		return err
@@ -128,6 +132,7 @@ func (p *Plugin) describe(ctx context.Context) error {
 		return err
 	}
 	p.description = answer
+	p.secretNames = sync.OnceValue(func() []string { return secrets.Declared(answer.PluginConfigSchema, answer.TaskConfigSchema) })
 	p.logger, p.watched = p.logger.Named(answer.Name), p.host.watch(answer.Name)
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/inflight"
+	"github.com/wasmnode/wasmnode/internal/secrets"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/sandbox/rootfs"
 )
@@ -72,6 +73,10 @@ type instance struct {
 	words      lastWords     // of the call in progress
 	scope      *TaskScope    // that it is about
 	refused    string        // the first file that it was refused; empty: none
+
+	plugin  *Plugin
+	config  []byte          // the plugin's, as JSON; nil: it has none yet
+	secrets *secrets.Masker // of the call in progress; nil: nobody has asked yet
 }
 
 // flush logs what was written without a line's end.
@@ -171,6 +176,7 @@ func (p *pool) take(ctx context.Context, exempt bool) (*instance, error) {
 // put keeps an instance for the next call, or closes it.
 func (p *pool) put(ctx context.Context, inst *instance, reusable bool) {
 	inst.flush()
+	inst.secrets = nil // nobody keeps a task's
 	p.mu.Lock()
 	if reusable && inst.generation == p.current.number && len(p.idle) < p.max {
 		p.idle = append(p.idle, inst)
@@ -229,7 +235,7 @@ func (p *pool) close(ctx context.Context) {
 
 // newInstance instantiates the plugin, runs its initialiser and configures it.
 func (p *pool) newInstance(ctx context.Context, g generation, exempt bool) (_ *instance, err error) {
-	inst := &instance{funcs: map[string]api.Function{}, generation: g.number}
+	inst := &instance{plugin: p.plugin, config: g.settings.configuration(), funcs: map[string]api.Function{}, generation: g.number}
 	inst.guest.Budget, inst.guest.Exempt = p.plugin.budget, exempt
 	defer func() {
 		if err == nil {

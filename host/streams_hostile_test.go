@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/host/stream"
 	"github.com/wasmnode/wasmnode/internal/modtest"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 // The functions that guests of these tests import beside those of all.
@@ -326,4 +329,75 @@ func TestACallHasABoundedNumberOfStreams(t *testing.T) {
 	require.Equal(t, abi.ResourceExhausted, abi.CodeOf(err))
 	require.EqualValues(t, stream.PerCall, p.Stats().Opened[abi.ModuleNet])
 	require.Zero(t, p.Stats().Streams)
+}
+
+// A redirect is an answer like any other: where it leads to is asked for, and has to be granted, by itself.
+func TestARedirectToWhatIsNotGrantedIsNotFollowed(t *testing.T) {
+	var reached atomic.Int32
+	inner := serveOn(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	t.Cleanup(other.Close)
+	for title, to := range map[string]string{"another path": "/secret", "another server": other.URL, "a socket": "unix://" + inner} {
+		t.Run(title, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/secret" {
+					reached.Add(1)
+				}
+				http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+			}))
+			t.Cleanup(server.Close)
+			p := newWorld(t, host.Limits{}).ready(t, guestbuild.Plugin(t, "host/testdata/streams"), host.Grants{
+				Net:  host.NetGrant{Addresses: []string{"other:1"}},
+				HTTP: host.HTTPGrant{Endpoints: []host.HTTPEndpoint{{Endpoint: server.URL, Methods: []string{"GET"}, Paths: []string{"/public"}}}},
+			})
+			answer, err := did(t.Context(), t, p, map[string]any{"do": "http", "url": server.URL + "/public"})
+			require.NoError(t, err)
+			require.Contains(t, answer, "307 ", "the redirect is the answer")
+			require.Zero(t, reached.Load(), "nobody has gone there")
+		})
+	}
+}
+
+// A name is looked up once: the address that was checked is the one that is dialled, whatever the name's
+// server says the next time.
+func TestANameWhoseAddressChangesIsDialledAsItWasChecked(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.2:0")
+	require.NoError(t, err)
+	var reached atomic.Int32
+	checked := &http.Server{ConnState: func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			reached.Add(1)
+		}
+	}}
+	checked.SetKeepAlivesEnabled(false) // each request has a connection of its own
+	go func() { _ = checked.Serve(l) }()
+	t.Cleanup(func() { _ = checked.Close() })
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	name := "changes.example:" + port
+	for title, config := range map[string]map[string]any{
+		"a connection": {"do": "echo", "network": "tcp", "address": name, "body": "GET / HTTP/1.0\r\n\r\n"},
+		"a request":    {"do": "http", "url": "http://" + name},
+	} {
+		t.Run(title, func(t *testing.T) {
+			before, looked := reached.Load(), 0
+			w := newWorld(t, host.Limits{})
+			w.lookup = func(context.Context, string) ([]netip.Addr, error) {
+				if looked++; looked == 1 {
+					return []netip.Addr{netip.MustParseAddr("127.0.0.2")}, nil
+				}
+				return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+			}
+			p := w.ready(t, guestbuild.Plugin(t, "host/testdata/streams"), host.Grants{
+				Net: host.NetGrant{Addresses: []string{name, l.Addr().String()}}, HTTP: requestsTo("http://" + name),
+			})
+			_, _ = did(t.Context(), t, p, config) // what is there does not echo
+			require.Equal(t, 1, looked)
+			require.Equal(t, before+1, reached.Load(), "what was checked is dialled")
+
+			_, err := did(t.Context(), t, p, config)
+			require.Equal(t, abi.PermissionDenied, abi.CodeOf(err), "what it is the next time is checked again: %v", err)
+			require.Equal(t, before+1, reached.Load())
+		})
+	}
 }

@@ -103,9 +103,9 @@ func taskEvent(ctx context.Context, c *call, request []byte) (Message, error) {
 	if _, ok := c.plugin.events.allow(); !ok {
 		return nil, abi.NewRecoverableError(abi.ResourceExhausted, "too many task events a second")
 	}
-	clean := &wasmnodev1.TaskEvent{TaskId: e.TaskId, Message: plaintext.Line(e.Message, maxEventText), Annotations: map[string]string{}}
+	clean := &wasmnodev1.TaskEvent{TaskId: e.TaskId, Message: plaintext.Line(c.inst.shown(e.Message, false), maxEventText), Annotations: map[string]string{}}
 	for k, v := range e.Annotations {
-		clean.Annotations[plaintext.Line(k, maxAnnotationBytes)] = plaintext.Line(v, maxAnnotationBytes)
+		clean.Annotations[plaintext.Line(c.inst.shown(k, false), maxAnnotationBytes)] = plaintext.Line(c.inst.shown(v, false), maxAnnotationBytes)
 	}
 	return nil, sink(clean)
 }

@@ -49,13 +49,3 @@ func WriteRecording(r *Recording) ([]byte, error) {
 	}
 	return out.Bytes(), err
 }
-
-// MaskTexts masks a text that has secrets, as a recording does from when it knows them. over: there are
-// more than it looks for.
-func MaskTexts(secrets []string, text string) (out string, over bool) {
-	var k masker
-	for _, s := range secrets {
-		k.hide(s)
-	}
-	return k.text(text), k.over
-}

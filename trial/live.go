@@ -149,7 +149,7 @@ func (l *Live) admits(p *host.Plugin) bool {
 	}
 	if l.header == nil {
 		l.header = newRecording(p)
-		l.mask.names = l.header.Secrets // no call has ended yet
+		l.mask.Names = l.header.Secrets // no call has ended yet
 	}
 	if l.header.Digest != p.Digest() {
 		l.finish(fmt.Sprintf("the plugin is another file now, of version %s", p.Version()))
@@ -218,7 +218,7 @@ func (c *liveCall) end(answer []byte, err error) {
 	defer l.mu.Unlock()
 	switch {
 	case l.ended:
-	case l.mask.over:
+	case l.mask.Over:
 		l.left++
 		l.finish(errOver.Error())
 	case !complete:

@@ -2,19 +2,14 @@ package trial
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf16"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/secrets"
 )
 
 // maskRules say what a recording does not tell, for people.
@@ -26,178 +21,16 @@ var maskRules = []string{
 	"each of these, where it has 6 bytes or more, from then on also wherever else it stands as it is or escaped as in JSON; not where it is encoded otherwise",
 }
 
-// likeSecret is what is named like a secret.
-var likeSecret = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|private.?key|api.?key|access.?key|auth`)
+// masker masks what is recorded.
+type masker struct{ secrets.Masker }
 
-// leastSecret is how long a secret is that is looked for everywhere.
-const leastSecret = 6
-
-// The bounds of the secrets that are looked for everywhere.
-const (
-	maxSecrets     = 1024
-	maxSecretBytes = 1 << 20
-)
-
-// masker replaces secrets. The same text is replaced by the same, which is as long: what a
-// plugin makes of it in a replay it is recorded to have made.
-type masker struct {
-	// finders look for the secrets, each for more bytes than the next one: so adding a secret
-	// makes few of them anew.
-	finders []*finder
-	secrets int
-	bytes   int // of them
-	// names are those that secrets have besides, sorted.
-	names []string
-	// over is that there was a secret beyond the bounds, which is not looked for: what is masked
-	// from then on may have it.
-	over bool
-}
+// newMasker returns one of a plugin whose schemas say that secrets have these names, sorted.
+func newMasker(names []string) masker { return masker{secrets.Masker{Names: names}} }
 
 // errOver is why nothing is recorded any more by a masker that is over its bounds.
-var errOver = fmt.Errorf("there are more secrets than are masked: %d, of %d bytes together", maxSecrets, maxSecretBytes)
+var errOver = fmt.Errorf("there are more secrets than are masked: %d, of %d bytes together", secrets.Max, secrets.MaxBytes)
 
-func (k *masker) clone() masker {
-	out := *k
-	out.finders = slices.Clone(k.finders)
-	return out
-}
-
-// masked is what is there in the place of a secret of so many bytes.
-func masked(bytes int) string {
-	const pattern = "masked-"
-	return strings.Repeat(pattern, bytes/len(pattern)+1)[:bytes]
-}
-
-// hide returns what is there in the place of a secret, which is looked for from now on.
-func (k *masker) hide(secret string) string {
-	to := masked(len(secret))
-	if len(secret) < leastSecret || secret == to || slices.ContainsFunc(k.finders, func(f *finder) bool { return f.has(secret) }) {
-		return to
-	}
-	if k.secrets == maxSecrets || k.bytes+len(secret) > maxSecretBytes {
-		k.over = true
-		return to
-	}
-	k.secrets, k.bytes = k.secrets+1, k.bytes+len(secret)
-	texts, size := []string{secret}, len(secret)
-	for n := len(k.finders) - 1; n >= 0 && k.finders[n].size <= size; n-- {
-		texts, size = append(texts, k.finders[n].texts...), size+k.finders[n].size
-		k.finders = k.finders[:n]
-	}
-	k.finders = append(k.finders, newFinder(texts))
-	return to
-}
-
-// text masks the secrets that are in a text: as they are, and written as in a JSON string, in whichever
-// form.
-func (k *masker) text(s string) string {
-	if len(k.finders) == 0 {
-		return s
-	}
-	s = k.cover(s, s, func(i int) int { return i })
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	plain, at := unescape(s)
-	return k.cover(s, plain, func(i int) int { return at[i] })
-}
-
-// cover masks the secrets of a text that stand in plain, each byte of which is one of s, or more.
-func (k *masker) cover(s, plain string, at func(int) int) string {
-	var found []span
-	for _, f := range k.finders {
-		found = f.find(found, plain)
-	}
-	if len(found) == 0 {
-		return s
-	}
-	var b strings.Builder
-	done := 0
-	for _, p := range parts(found) {
-		b.WriteString(s[at(done):at(p.begin)])
-		b.WriteString(masked(p.end - p.begin))
-		done = p.end
-	}
-	b.WriteString(s[at(done):])
-	return b.String()
-}
-
-// parts are what to mask of the places of secrets, in their order: of places that overlap the first one,
-// the longest of these, and what of the others stands beside it.
-func parts(found []span) (out []span) {
-	slices.SortFunc(found, func(a, b span) int { return cmp.Or(a.begin-b.begin, b.end-a.end) })
-	done, reach := 0, 0 // where the last part ends, and what it overlaps
-	rest := func(before int) {
-		if end := min(reach, before); end > done {
-			out = append(out, span{done, end})
-		}
-	}
-	for _, f := range found {
-		if f.begin >= done {
-			rest(f.begin)
-			out = append(out, f)
-			done = f.end
-		}
-		reach = max(reach, f.end)
-	}
-	rest(reach)
-	return out
-}
-
-// unescape is a text with the escapes of JSON in it decoded, and where in the text each of its
-// bytes begins, and its end.
-func unescape(s string) (plain string, at []int) {
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, n := escaped(s[i:])
-		if n == 0 {
-			b.WriteByte(s[i])
-			n = 1
-		} else {
-			b.WriteRune(r)
-		}
-		for len(at) < b.Len() {
-			at = append(at, i)
-		}
-		i += n
-	}
-	return b.String(), append(at, len(s))
-}
-
-var shortEscapes = map[byte]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// escaped is the character whose escape s begins with, and how long that is; 0: it begins with none.
-func escaped(s string) (r rune, n int) {
-	if len(s) < 2 || s[0] != '\\' {
-		return 0, 0
-	}
-	if r, is := shortEscapes[s[1]]; is {
-		return r, 2
-	}
-	r = hexEscape(s)
-	if utf16.IsSurrogate(r) {
-		if r = utf16.DecodeRune(r, hexEscape(s[6:])); r != unicode.ReplacementChar {
-			return r, 12
-		}
-		return 0, 0
-	}
-	if r < 0 {
-		return 0, 0
-	}
-	return r, 6
-}
-
-// hexEscape is the number of the \uXXXX that s begins with; below 0: it does not.
-func hexEscape(s string) rune {
-	if len(s) < 6 || s[:2] != `\u` {
-		return -1
-	}
-	n, err := strconv.ParseUint(s[2:6], 16, 16)
-	if err != nil {
-		return -1
-	}
-	return rune(n)
-}
+func (k *masker) clone() masker { return masker{k.Clone()} }
 
 // message masks what is in a message.
 func (k *masker) message(m protoreflect.Message) {
@@ -227,9 +60,9 @@ func (k *masker) find(m protoreflect.Message) {
 		case f.Kind() == protoreflect.MessageKind:
 			k.find(v.Message())
 		case f.Kind() == protoreflect.BytesKind && f.Name() == "key_pem":
-			m.Set(f, protoreflect.ValueOfBytes([]byte(k.hide(string(v.Bytes())))))
+			m.Set(f, protoreflect.ValueOfBytes([]byte(k.Hide(string(v.Bytes())))))
 		case f.Kind() == protoreflect.BytesKind:
-			m.Set(f, protoreflect.ValueOfBytes(k.object(v.Bytes())))
+			m.Set(f, protoreflect.ValueOfBytes(k.Object(v.Bytes())))
 		}
 		return true
 	})
@@ -253,7 +86,7 @@ func told(name string) bool {
 func (k *masker) environment(env protoreflect.Map) {
 	env.Range(func(name protoreflect.MapKey, v protoreflect.Value) bool {
 		if !told(name.String()) {
-			env.Set(name, protoreflect.ValueOfString(k.hide(v.String())))
+			env.Set(name, protoreflect.ValueOfString(k.Hide(v.String())))
 		}
 		return true
 	})
@@ -263,7 +96,7 @@ func (k *masker) environment(env protoreflect.Map) {
 func (k *masker) variables(list protoreflect.List) {
 	for i := range list.Len() {
 		if name, value, ok := strings.Cut(list.Get(i).String(), "="); ok && !told(name) {
-			list.Set(i, protoreflect.ValueOfString(name+"="+k.hide(value)))
+			list.Set(i, protoreflect.ValueOfString(name+"="+k.Hide(value)))
 		}
 	}
 }
@@ -272,71 +105,9 @@ func (k *masker) variables(list protoreflect.List) {
 func (k *masker) header(m protoreflect.Message) {
 	fields := m.Descriptor().Fields()
 	name, value := m.Get(fields.ByName("name")).String(), fields.ByName("value")
-	if strings.HasSuffix(strings.ToLower(name), "cookie") || likeSecret.MatchString(name) {
-		m.Set(value, protoreflect.ValueOfString(k.hide(m.Get(value).String())))
+	if strings.HasSuffix(strings.ToLower(name), "cookie") || secrets.LikeOne(name) {
+		m.Set(value, protoreflect.ValueOfString(k.Hide(m.Get(value).String())))
 	}
-}
-
-// object masks the texts of bytes that are a JSON object, below keys that are named like a
-// secret. All else stays as it is, byte for byte.
-func (k *masker) object(b []byte) []byte {
-	if !isObject(b) {
-		return b
-	}
-	w := &keyWalk{decoder: json.NewDecoder(bytes.NewReader(b)), text: b, names: k.names}
-	w.value(false)
-	var out []byte
-	done := 0
-	for _, s := range w.secrets {
-		var secret string
-		_ = json.Unmarshal(b[s.begin:s.end], &secret) // it was a string
-		quoted, _ := json.Marshal(k.hide(secret))     // a text can be encoded
-		out = append(append(out, b[done:s.begin]...), quoted...)
-		done = s.end
-	}
-	return append(out, b[done:]...)
-}
-
-// keyWalk finds the texts below keys that are named like a secret, in JSON that is valid.
-type keyWalk struct {
-	decoder *json.Decoder
-	text    []byte
-	names   []string // as of the masker
-	secrets []span
-}
-
-func (w *keyWalk) named(key string) bool {
-	_, declared := slices.BinarySearch(w.names, key)
-	return declared || likeSecret.MatchString(key)
-}
-
-// value goes through the value that comes next, and reports whether there was one.
-func (w *keyWalk) value(secret bool) bool {
-	before := int(w.decoder.InputOffset())
-	token, err := w.decoder.Token()
-	if err != nil {
-		return false
-	}
-	switch token {
-	case json.Delim('{'):
-		for w.decoder.More() {
-			name, _ := w.decoder.Token() // of valid JSON
-			text, _ := name.(string)
-			if !w.value(secret || w.named(text)) {
-				return false
-			}
-		}
-	case json.Delim('['):
-		for w.decoder.More() && w.value(secret) {
-		}
-	default:
-		if _, is := token.(string); is && secret {
-			w.secrets = append(w.secrets, span{before + bytes.IndexByte(w.text[before:], '"'), int(w.decoder.InputOffset())})
-		}
-		return true
-	}
-	_, err = w.decoder.Token()
-	return err == nil
 }
 
 // replace masks the secrets that are known wherever a message has texts and bytes.
@@ -371,9 +142,9 @@ func (k *masker) value(kind protoreflect.Kind, v protoreflect.Value) (protorefle
 	case protoreflect.MessageKind:
 		k.replace(v.Message())
 	case protoreflect.StringKind:
-		return protoreflect.ValueOfString(k.text(v.String())), true
+		return protoreflect.ValueOfString(k.Text(v.String())), true
 	case protoreflect.BytesKind:
-		return protoreflect.ValueOfBytes([]byte(k.text(string(v.Bytes())))), true
+		return protoreflect.ValueOfBytes([]byte(k.Text(string(v.Bytes())))), true
 	}
 	return v, false
 }
@@ -384,37 +155,4 @@ func decodeValue(b []byte) (value any, err error) {
 	decoder.UseNumber()
 	err = decoder.Decode(&value)
 	return value, err
-}
-
-// secretNames are the names that the schemas of a plugin say secrets have, sorted: of properties
-// that are writeOnly.
-func secretNames(d *wasmnodev1.DriverDescribeResponse) (names []string) {
-	for _, text := range []string{d.GetPluginConfigSchema(), d.GetTaskConfigSchema()} {
-		if schema, err := decodeValue([]byte(text)); err == nil {
-			names = writeOnly(schema, names)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// writeOnly adds the names of such properties in a schema, which a host has bounded.
-func writeOnly(schema any, names []string) []string {
-	switch s := schema.(type) {
-	case map[string]any:
-		properties, _ := s["properties"].(map[string]any)
-		for name, p := range properties {
-			if p, _ := p.(map[string]any); p["writeOnly"] == true {
-				names = append(names, name)
-			}
-		}
-		for _, part := range s {
-			names = writeOnly(part, names)
-		}
-	case []any:
-		for _, part := range s {
-			names = writeOnly(part, names)
-		}
-	}
-	return names
 }

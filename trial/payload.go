@@ -88,7 +88,7 @@ func (k *masker) show(name string, b []byte) payload {
 	if len(b) == 0 {
 		return nil
 	}
-	return quote(k.text(string(b)))
+	return quote(k.Text(string(b)))
 }
 
 // quote is the payload of bytes.

@@ -12,6 +12,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/secrets"
 )
 
 // Recorder writes a recording. One goroutine at a time uses it.
@@ -26,17 +27,17 @@ func (t *Trial) NewRecorder(to io.Writer, before *Recording) (*Recorder, error) 
 	p := t.plugin
 	if before == nil {
 		before = newRecording(p)
-		return &Recorder{to: to, mask: masker{names: before.Secrets}}, before.write(to)
+		return &Recorder{to: to, mask: newMasker(before.Secrets)}, before.write(to)
 	}
 	if before.Digest != p.Digest() {
 		return nil, fmt.Errorf("the recording is of another file: of %s %s", before.Plugin, before.Version)
 	}
-	return &Recorder{to: to, mask: masker{names: before.Secrets}}, nil
+	return &Recorder{to: to, mask: newMasker(before.Secrets)}, nil
 }
 
 // newRecording begins a recording of a plugin.
 func newRecording(p *host.Plugin) *Recording {
-	return &Recording{Plugin: p.Name(), Version: p.Version(), Digest: p.Digest(), Secrets: secretNames(p.Description())}
+	return &Recording{Plugin: p.Name(), Version: p.Version(), Digest: p.Digest(), Secrets: secrets.Declared(p.Description().GetPluginConfigSchema(), p.Description().GetTaskConfigSchema())}
 }
 
 // errUnrepeatable is what a trial is told that was not opened to repeat anything.
@@ -58,7 +59,7 @@ func (t *Trial) Record(ctx context.Context, c Call, to *Recorder) (*Result, erro
 	}
 	rec := taken.recorded(&to.mask, r.Answer, r.Err)
 	r.Files = rec.Files
-	if to.mask.over {
+	if to.mask.Over {
 		return r, fmt.Errorf("the call is not recorded: %w", errOver)
 	}
 	var lines bytes.Buffer
@@ -93,7 +94,7 @@ func askedOf(k *masker, capability string, x *host.Exchange) asked {
 }
 
 func maskError(k *masker, e *abi.Error) *abi.Error {
-	return &abi.Error{Code: e.Code, Message: k.text(strings.ToValidUTF8(e.Message, "�")), Recoverable: e.Recoverable}
+	return &abi.Error{Code: e.Code, Message: k.Text(strings.ToValidUTF8(e.Message, "�")), Recoverable: e.Recoverable}
 }
 
 // givenUp is the outcome of a call that was not left to end by itself.
@@ -107,11 +108,11 @@ func outcomeOf(k *masker, op string, answer []byte, err error) outcome {
 	case err == nil:
 		return outcome{answer: k.show(operationMessage(op, "Response"), answer)}
 	case errors.As(err, &fault):
-		return outcome{fault: string(fault.Kind), text: k.text(err.Error())}
+		return outcome{fault: string(fault.Kind), text: k.Text(err.Error())}
 	case errors.As(err, &e):
 		return outcome{err: maskError(k, e)}
 	}
-	return outcome{fault: givenUp, text: k.text(err.Error())}
+	return outcome{fault: givenUp, text: k.Text(err.Error())}
 }
 
 // interrupted reports whether a call ended since its time was over, or nobody wanted it any more.

@@ -24,7 +24,7 @@ func (t *Trial) Replay(ctx context.Context, r *Recording, fs host.FSGrant, dir s
 // replay is Replay. It returns the secrets that were known when each call began.
 func (t *Trial) replay(ctx context.Context, r *Recording, fs host.FSGrant, dir string, timeout time.Duration) (known []masker, err error) {
 	t.grants = played(fs)
-	mask := masker{names: r.Secrets}
+	mask := newMasker(r.Secrets)
 	for i, rec := range r.Calls {
 		again, err := t.prepareAgain(rec, dir)
 		if err != nil {
@@ -123,7 +123,7 @@ var _ error = (*Difference)(nil)
 // CallRecorded is [Trial.Call] with what was recorded in place of real capabilities: each use is
 // answered as the first recorded one that is the same and was not answered yet.
 func (t *Trial) CallRecorded(ctx context.Context, c Call, r *Recording) *Result {
-	p := &player{free: true, ends: context.DeadlineExceeded, answered: func(*RecordedUse) {}, mask: masker{names: r.Secrets}}
+	p := &player{free: true, ends: context.DeadlineExceeded, answered: func(*RecordedUse) {}, mask: newMasker(r.Secrets)}
 	for _, rec := range r.Calls {
 		p.uses = append(p.uses, rec.Uses...)
 	}

@@ -63,14 +63,14 @@ func (t *taking) tooMany() bool { return len(t.uses) > maxRecordedUses }
 // recorded is the call as it is recorded, with its secrets masked.
 func (t *taking) recorded(k *masker, answer []byte, err error) *RecordedCall {
 	out := &RecordedCall{Op: t.op, began: t.began, seed: t.seed}
-	out.config = k.object(t.config)
+	out.config = k.Object(t.config)
 	out.request = k.show(operationMessage(t.op, "Request"), t.request)
 	for _, u := range t.uses {
 		out.Uses = append(out.Uses, useOf(k, u.use, u.x, u.after))
 	}
 	out.outcome = outcomeOf(k, t.op, answer, err)
 	for _, name := range t.world.named() {
-		out.Files = append(out.Files, k.text(strings.ToValidUTF8(name, "�")))
+		out.Files = append(out.Files, k.Text(strings.ToValidUTF8(name, "�")))
 	}
 	if n := len(t.uses); n > 0 && t.uses[n-1].x.Over && out.outcome.interrupted() {
 		out.Uses[n-1].answer = answered{ended: true}

@@ -74,7 +74,7 @@ func Open(ctx context.Context, wasm []byte, cfg Config) (_ *Trial, err error) {
 	t.closers = append(t.closers, processes.Close)
 	t.workloads = mux.Runtime{WASI: programs, Processes: processes}
 	hc := host.Config{
-		Logger: cfg.Logger, Engine: t.engine, Workloads: t.workloads, Store: &memory{}, Version: cfg.Version, Limits: cfg.Limits,
+		Logger: cfg.Logger, Engine: t.engine, Workloads: t.workloads, Store: &memory{}, Version: cfg.Version, Limits: cfg.Limits, Unmasked: true,
 	}
 	if cfg.Repeatable {
 		t.world = &world{}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,7 +18,7 @@ import (
 )
 
 // dockerRoundsEnv is how often an agent is killed while containers begin, run and end: 3 times
-// without it.
+// without it. "make crash N=…" sets it.
 const dockerRoundsEnv = "WASMNODE_DOCKER_CRASHES"
 
 const countingJob = `job %q {
@@ -68,6 +69,27 @@ func (s *site) grantDocker(t *testing.T, e *enginetest.Engine) {
 }`, e.Socket, e.Namespaces(), e.Socket))
 }
 
+// crashPhases are what a container is in when its agent is killed: how long to wait for that once its
+// job is there. Those of a job that is stopped begin with a container that has counted, and waits.
+var crashPhases = []struct {
+	name    string
+	stopped bool
+	reached func(t *testing.T, e *enginetest.Engine)
+}{
+	{"create", false, func(*testing.T, *enginetest.Engine) { time.Sleep(rand.N(300 * time.Millisecond)) }},
+	{"start", false, func(t *testing.T, e *enginetest.Engine) {
+		require.Eventually(t, func() bool { return len(e.Containers(t)) > 0 }, testTimeout, time.Millisecond)
+	}},
+	{"running", false, func(t *testing.T, e *enginetest.Engine) {
+		require.Eventually(t, func() bool { return slices.Contains(states(e.Containers(t)), "running") }, testTimeout, time.Millisecond)
+		time.Sleep(rand.N(600 * time.Millisecond)) // it counts for 400, and ends
+	}},
+	{"stop", true, func(*testing.T, *enginetest.Engine) { time.Sleep(rand.N(50 * time.Millisecond)) }},
+	{"remove", true, func(t *testing.T, e *enginetest.Engine) {
+		require.Eventually(t, func() bool { return !slices.Contains(states(e.Containers(t)), "running") }, testTimeout, time.Millisecond)
+	}},
+}
+
 // Whenever the agent is killed, each job ends as if it had not been: its output is there, each
 // line once, and nothing of it is left in the engine.
 func TestContainersOutliveAgentsThatAreKilled(t *testing.T) {
@@ -80,16 +102,35 @@ func TestContainersOutliveAgentsThatAreKilled(t *testing.T) {
 	}
 	n := s.start(t)
 	n.awaitDriver(t, "docker", true)
+	first := rand.N(len(crashPhases))
 	for round := range rounds {
+		at := crashPhases[(first+round)%len(crashPhases)]
 		job := fmt.Sprint("count-", round)
-		n.out(t, "job", "run", "-detach", write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), fmt.Sprintf(countingJob, job, enginetest.Image)))
-		time.Sleep(rand.N(1500 * time.Millisecond)) // in whatever phase the container is
-		phase := fmt.Sprint(states(e.Containers(t)))
+		text := fmt.Sprintf(countingJob, job, enginetest.Image)
+		if at.stopped {
+			text = strings.Replace(text, `, "end"]`, `]`, 1)
+		}
+		n.out(t, "job", "run", "-detach", write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), text))
+		if at.stopped {
+			alloc := n.await(t, job, "running")
+			require.Eventually(t, func() bool {
+				return strings.HasSuffix(n.out(t, "alloc", "logs", "-stderr", alloc.ID), "e 1000\n") && strings.HasSuffix(n.out(t, "alloc", "logs", alloc.ID), "ready\n")
+			}, testTimeout, tick)
+			n.out(t, "job", "stop", "-detach", job)
+		}
+		at.reached(t, e)
+		phase := fmt.Sprint(at.name, " ", states(e.Containers(t)))
+		t.Logf("round %d: %s", round, phase)
 		n.signal(t, syscall.SIGKILL)
 		n = s.start(t)
 		alloc := n.await(t, job, "complete")
 		for flag, stream := range map[string]string{"-stdout": "o", "-stderr": "e"} {
 			got := n.out(t, "alloc", "logs", flag, alloc.ID)
+			if at.stopped && stream == "o" {
+				var after string
+				got, after, _ = strings.Cut(got, "ready\n")
+				require.Equal(t, "got terminated\n", after, "round %d, containers at the kill: %s", round, phase)
+			}
 			requireCounted(t, got, stream, 1000, "round %d, containers at the kill: %s", round, phase)
 		}
 		require.Eventually(t, func() bool { return len(e.Containers(t)) == 0 }, testTimeout, tick, "left over in round %d", round)

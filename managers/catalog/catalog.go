@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -138,7 +139,7 @@ func (c *Catalog) Missing(kind host.Kind, name string) string {
 
 // Apply puts other settings in force. What was granted and is no more is not done from then
 // on; who must not have a name any more loses it, and who may have it gets it. The error is
-// that of a configuration that a plugin in service does not take; then nothing has changed.
+// that of another configuration that a plugin in service does not take; then nothing has changed.
 func (c *Catalog) Apply(s Settings) error {
 	if err := c.check(s); err != nil {
 		return err
@@ -148,11 +149,13 @@ func (c *Catalog) Apply(s Settings) error {
 }
 
 // check reports which plugins in service would not take the configurations of some settings.
+// A plugin whose configuration stays as it is has taken it, or has not worked before either.
 func (c *Catalog) check(s Settings) error {
 	c.mu.Lock()
 	var units []*Unit
 	for _, name := range slices.Sorted(maps.Keys(c.files.byName)) {
-		if u := c.files.byName[name].unit; u != nil {
+		u := c.files.byName[name].unit
+		if u != nil && !reflect.DeepEqual(c.files.settings.of(u.name).config, s.of(u.name).config) {
 			units = append(units, u)
 		}
 	}

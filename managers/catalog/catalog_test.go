@@ -348,6 +348,23 @@ func TestAConfigurationThatAPluginDoesNotTakeChangesNothing(t *testing.T) {
 	}
 }
 
+// TestAPluginThatLacksItsConfigurationIsInNoOnesWay has another one get a grant.
+func TestAPluginThatLacksItsConfigurationIsInNoOnesWay(t *testing.T) {
+	w := newDirWorldOf(t, catalog.Settings{})
+	w.drop("x.wasm", catalogtest.Recipe{Name: "x", Version: "1.0.0", PluginSchema: `{"properties":{"engine":{"type":"string"}},"required":["engine"]}`})
+	w.drop("y.wasm", catalogtest.Recipe{Name: "y", Version: "1.0.0"})
+	w.start()
+	lacks := `plugin "x": config.engine: missing`
+	require.Equal(t, []string{"x.wasm x 1.0.0 unhealthy: configure: " + lacks, "y.wasm y 1.0.0 healthy"}, w.Lines())
+	wide := host.Grants{Process: host.ProcessGrant{Commands: []string{"/bin/true"}}}
+	require.NoError(t, w.Catalog.Apply(catalog.Settings{Plugins: decided{"y": {Grants: wide}}}))
+	require.EqualError(t, w.Catalog.Apply(catalog.Settings{Plugins: decided{"x": {Config: map[string]any{"engin": "x"}}}}),
+		`plugin "x": config.engin: unknown field, did you mean "engine"?; config.engine: missing`)
+	require.NoError(t, w.Catalog.Apply(catalog.Settings{Plugins: decided{"x": {Config: map[string]any{"engine": "x"}}}}))
+	w.Until("x.wasm x 1.0.0 healthy", "y.wasm y 1.0.0 healthy")
+	require.EqualError(t, w.Catalog.Apply(catalog.Settings{}), lacks, "it is well, and would not be")
+}
+
 // TestAtTheStartTheFirstFileByNameHasTheName is on a clock that stands still while
 // anything works: no file waits for ever for those before it.
 func TestAtTheStartTheFirstFileByNameHasTheName(t *testing.T) {

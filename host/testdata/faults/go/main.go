@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
+	"github.com/wasmnode/wasmnode/sdk/go/log"
 	"github.com/wasmnode/wasmnode/sdk/go/task"
 )
 
@@ -22,7 +23,7 @@ type faults struct{}
 func (faults) Describe() *driver.Description {
 	return &driver.Description{
 		Name: "faults_go", Version: "0.1.0", Capabilities: &driver.Capabilities{},
-		TaskConfigSchema: `{"type": "object", "properties": {"how": {"type": "string"}}, "additionalProperties": false}`,
+		TaskConfigSchema: `{"type": "object", "properties": {"how": {"type": "string"}, "pin": {"type": "string", "writeOnly": true}}, "additionalProperties": false}`,
 	}
 }
 
@@ -46,6 +47,17 @@ func (faults) StartTask(ctx context.Context, t *driver.TaskConfig) (*driver.Task
 		fmt.Fprintln(os.Stderr, *(*string)(nil))
 	case "loop":
 		spin()
+	case "tell", "tell and panic":
+		all := fmt.Sprint(t.Env, string(t.DriverConfig))
+		fmt.Fprintln(os.Stderr, all)
+		log.Info(ctx, all, "all", all)
+		if err := task.Event(ctx, t.Id, all, map[string]string{"all": all}); err != nil {
+			return nil, nil, err
+		}
+		if config.How == "tell" {
+			return nil, nil, errors.New(all)
+		}
+		panic(all)
 	case "slow":
 		time.Sleep(time.Hour)
 	case "leak":

@@ -1,4 +1,4 @@
-package trial_test
+package secrets_test
 
 import (
 	"encoding/json"
@@ -9,8 +9,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/trial"
+	"github.com/wasmnode/wasmnode/internal/secrets"
 )
+
+// maskTexts masks a text that has secrets. over: there are more than are looked for.
+func maskTexts(all []string, text string) (out string, over bool) {
+	var k secrets.Masker
+	for _, s := range all {
+		k.Hide(s)
+	}
+	return k.Text(text), k.Over
+}
 
 func TestASecretIsFoundWhereverAndHoweverItStands(t *testing.T) {
 	for _, c := range []struct {
@@ -33,7 +42,7 @@ func TestASecretIsFoundWhereverAndHoweverItStands(t *testing.T) {
 		{"beside what is no escape", []string{"swordfish"}, `\x\u12\ud83d\ud83d\u0041swordf\u0069sh\`, `\x\u12\ud83d\ud83d\u0041masked-ma\`},
 		{"too short", []string{"sword"}, "sword", "sword"},
 	} {
-		out, _ := trial.MaskTexts(c.secrets, c.text)
+		out, _ := maskTexts(c.secrets, c.text)
 		assert.Equal(t, c.want, out, c.name)
 	}
 }
@@ -42,11 +51,11 @@ func FuzzNoSecretStaysInAText(f *testing.F) {
 	f.Add("swordfish\nfishes\nsh is\"s", "a swordfishes\nsh is\\\"s")
 	f.Add("ababab\nbababab", "abababababab")
 	f.Fuzz(func(t *testing.T, lines, text string) {
-		secrets := strings.Split(lines, "\n")
-		out, _ := trial.MaskTexts(secrets, text)
+		all := strings.Split(lines, "\n")
+		out, _ := maskTexts(all, text)
 		in, _ := json.Marshal(text)
-		escaped, _ := trial.MaskTexts(secrets, string(in))
-		for _, s := range secrets {
+		escaped, _ := maskTexts(all, string(in))
+		for _, s := range all {
 			if len(s) < 6 || strings.ContainsAny(s, "-adekms") { // which is also in what it is masked by
 				continue
 			}
@@ -61,22 +70,22 @@ func FuzzNoSecretStaysInAText(f *testing.F) {
 
 // TestManySecretsDoNotMakeMaskingSlow would take hours if each were looked for by itself.
 func TestManySecretsDoNotMakeMaskingSlow(t *testing.T) {
-	var secrets []string
+	var all []string
 	for i := range 1024 {
-		secrets = append(secrets, fmt.Sprintf(`a%sb%d`, strings.Repeat(`\a`, 400), i))
+		all = append(all, fmt.Sprintf(`a%sb%d`, strings.Repeat(`\a`, 400), i))
 	}
 	const escapes = 2 << 20
-	out, over := trial.MaskTexts(secrets, strings.Repeat(`\a`, escapes)+secrets[1023])
+	out, over := maskTexts(all, strings.Repeat(`\a`, escapes)+all[1023])
 	require.False(t, over)
-	require.True(t, strings.HasSuffix(out, `\a`+masked(secrets[1023])), "all is found up to the last byte")
-	require.Len(t, out, 2*escapes+len(secrets[1023]))
+	require.True(t, strings.HasSuffix(out, `\a`+masked(all[1023])), "all is found up to the last byte")
+	require.Len(t, out, 2*escapes+len(all[1023]))
 }
 
 func masked(secret string) string {
 	return strings.Repeat("masked-", len(secret)/7+1)[:len(secret)]
 }
 
-func TestTheSecretsOfARecordingAreBounded(t *testing.T) {
+func TestSecretsAreBounded(t *testing.T) {
 	many := func(n, bytes int) (secrets []string) {
 		for i := range n {
 			secrets = append(secrets, fmt.Sprintf("%0*d", bytes, i))
@@ -93,7 +102,7 @@ func TestTheSecretsOfARecordingAreBounded(t *testing.T) {
 		{"as large as there may be", many(16, 1<<16), false},
 		{"too large", many(17, 1<<16), true},
 	} {
-		_, over := trial.MaskTexts(c.secrets, "")
+		_, over := maskTexts(c.secrets, "")
 		assert.Equal(t, c.over, over, c.name)
 	}
 }

@@ -1,4 +1,4 @@
-package trial
+package secrets
 
 import "cmp"
 
@@ -17,6 +17,7 @@ type findNode struct {
 	child, sibling int32
 	suffix         int32 // the longest other beginning that this one ends in
 	longest        int32 // bytes of the longest text that this one ends in; 0: it ends in none
+	depth          int32 // bytes of this one
 	last           byte
 }
 
@@ -29,7 +30,7 @@ func newFinder(texts []string) *finder {
 		for i := range len(text) {
 			n = f.grow(n, text[i])
 		}
-		f.nodes[n].longest = int32(len(text)) //nolint:gosec // a recording's secrets are bounded
+		f.nodes[n].longest = int32(len(text)) //nolint:gosec // secrets are bounded
 	}
 	f.link()
 	return f
@@ -41,7 +42,7 @@ func (f *finder) grow(n int32, b byte) int32 {
 		return c
 	}
 	c := int32(len(f.nodes)) //nolint:gosec // as above
-	f.nodes = append(f.nodes, findNode{last: b, sibling: f.nodes[n].child})
+	f.nodes = append(f.nodes, findNode{last: b, depth: f.nodes[n].depth + 1, sibling: f.nodes[n].child})
 	f.nodes[n].child = c
 	if n == 0 {
 		f.root[b] = c
@@ -96,14 +97,18 @@ func (f *finder) has(text string) bool {
 	return int(f.nodes[n].longest) == len(text)
 }
 
-// find appends where s has a text: of those that end in one place the longest.
-func (f *finder) find(found []span, s string) []span {
+// find appends where s has a text: of those that end in one place the longest. Cut: and where it ends
+// in the beginning of one, of at least [Least] bytes.
+func (f *finder) find(found []span, s string, cut bool) []span {
 	n := int32(0)
 	for i := range len(s) {
 		n = f.step(n, s[i])
 		if long := int(f.nodes[n].longest); long > 0 {
 			found = append(found, span{i + 1 - long, i + 1})
 		}
+	}
+	if begun := int(f.nodes[n].depth); cut && begun >= Least {
+		found = append(found, span{len(s) - begun, len(s)})
 	}
 	return found
 }
