@@ -76,7 +76,7 @@ type TaskDir struct {
 
 // Task names a task's directory. Nothing is created. The error is [ErrName].
 func (d *Dir) Task(name string) (*TaskDir, error) {
-	if name == "." || name == SharedName || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
+	if name == "." || name == SharedName || name == diskPart || name == diskWhole || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
 		return nil, fmt.Errorf("%w: task %q", ErrName, name)
 	}
 	path := filepath.Join(d.root, name)

@@ -55,7 +55,7 @@ func TestADiskGoesToAnotherNodeAndIsTheSameThere(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, target, got)
 	}
-	for _, absent := range []string{"old", "web/secrets", "alloc/logs/web.stdout.0", "alloc/data/pipe", "alloc/.disk", "alloc/.disk.part"} {
+	for _, absent := range []string{"old", "web/secrets", "alloc/logs/web.stdout.0", "alloc/data/pipe", diskWhole, diskPart} {
 		require.NoFileExists(t, filepath.Join(to.Path(), absent))
 		require.NoDirExists(t, filepath.Join(to.Path(), absent))
 	}
@@ -152,6 +152,16 @@ func many(n int) (entries []*tar.Header) {
 	return entries
 }
 
+// Directories that are only in the names of others count, too.
+func TestADiskOfTooManyDirectories(t *testing.T) {
+	d := built(t, "web")
+	_, err := d.unpack(t.Context(), bytes.NewReader(packed(t, &tar.Header{Name: "alloc/data/a/b/c/f"})), []string{"web"}, room{1 << 20, 3})
+	require.ErrorIs(t, err, ErrDisk)
+	require.ErrorContains(t, err, "more than 3 files")
+	_, err = d.unpack(t.Context(), bytes.NewReader(packed(t, &tar.Header{Name: "alloc/data/a/b/c/f"})), []string{"web"}, room{1 << 20, 4})
+	require.NoError(t, err)
+}
+
 // At the bounds themselves a disk is taken.
 func TestADiskOfTheMostThatItMayHave(t *testing.T) {
 	d := built(t, "web")
@@ -188,7 +198,7 @@ func TestAMoveOfADiskThatAKillInterruptsIsGoneOnWith(t *testing.T) {
 	_, err := d.unpack(t.Context(), bytes.NewReader(archive), []string{"web"}, room{1 << 20, 10})
 	require.NoError(t, err)
 	// Killed after the first rename.
-	require.NoError(t, rename(filepath.Join(d.Shared(), diskWhole, DataName), d.Data()))
+	require.NoError(t, rename(filepath.Join(d.root, diskWhole, DataName), d.Data()))
 	was, err := d.Settle([]string{"web"})
 	require.NoError(t, err)
 	require.True(t, was)
@@ -196,6 +206,23 @@ func TestAMoveOfADiskThatAKillInterruptsIsGoneOnWith(t *testing.T) {
 	was, err = d.Settle([]string{"web"})
 	require.NoError(t, err)
 	require.False(t, was)
+}
+
+// What a task puts beside its data is not taken for a disk: it may lead to the directories of others.
+func TestATaskPlantsNoDisk(t *testing.T) {
+	d, others := built(t, "web"), t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(others, "web"), 0o700))
+	planted := filepath.Join(d.Shared(), diskWhole)
+	require.NoError(t, os.Mkdir(planted, 0o700))
+	require.NoError(t, os.Symlink(others, filepath.Join(planted, localsName)))
+	was, err := d.Settle([]string{"web"})
+	require.NoError(t, err)
+	require.False(t, was)
+	require.DirExists(t, filepath.Join(others, "web"))
+	for _, name := range []string{diskWhole, diskPart} {
+		_, err := d.Task(name)
+		require.ErrorIs(t, err, ErrName, "no task's directory is one")
+	}
 }
 
 func TestWhatFailsOfASnapshotIsSaidInIt(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // ErrDisk is returned for a disk of another node that is not taken.
 var ErrDisk = errors.New("allocdir: the disk is not taken")
 
-// A disk that comes from another node is unpacked beside what the tasks share, gets its other name
+// A disk that comes from another node is unpacked where no task can write, gets its other name
 // when it is whole, and is moved to its places from there: an agent that is killed meanwhile has
 // it again, or goes on with the move.
 const (
@@ -42,7 +42,7 @@ func (d *Dir) Unpack(ctx context.Context, in io.Reader, tasks []string, sizeMB i
 	}
 	leftOut, err = d.unpack(ctx, in, tasks, room)
 	if err != nil {
-		return leftOut, errors.Join(err, removeAll(filepath.Join(d.Shared(), diskPart)))
+		return leftOut, errors.Join(err, removeAll(filepath.Join(d.root, diskPart)))
 	}
 	_, err = d.Settle(tasks)
 	return leftOut, err
@@ -64,7 +64,7 @@ func (d *Dir) room(sizeMB int) (room, error) {
 }
 
 func (d *Dir) unpack(ctx context.Context, in io.Reader, tasks []string, room room) (leftOut int, err error) {
-	part := filepath.Join(d.Shared(), diskPart)
+	part := filepath.Join(d.root, diskPart)
 	if err := removeAll(part); err != nil { // of an agent that was killed
 		return 0, err
 	}
@@ -82,7 +82,7 @@ func (d *Dir) unpack(ctx context.Context, in io.Reader, tasks []string, room roo
 	if err := u.all(in); err != nil {
 		return u.leftOut, err
 	}
-	if err := os.Rename(part, filepath.Join(d.Shared(), diskWhole)); err != nil {
+	if err := os.Rename(part, filepath.Join(d.root, diskWhole)); err != nil {
 		return u.leftOut, fmt.Errorf("allocdir: unpack: %w", WithoutPath(err))
 	}
 	return u.leftOut, nil
@@ -90,7 +90,7 @@ func (d *Dir) unpack(ctx context.Context, in io.Reader, tasks []string, room roo
 
 // Settle moves a disk that was unpacked to its places, and reports whether there was one.
 func (d *Dir) Settle(tasks []string) (was bool, err error) {
-	whole := filepath.Join(d.Shared(), diskWhole)
+	whole := filepath.Join(d.root, diskWhole)
 	if _, err := os.Lstat(whole); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -169,8 +169,8 @@ func (u *unpacking) all(in io.Reader) error {
 		case err != nil:
 			return refuse("it is no whole archive: %w", err)
 		}
-		if u.entries++; u.entries > u.room.entries {
-			return refuse("it has more than %d files", u.room.entries)
+		if err := u.count(); err != nil {
+			return err
 		}
 		if err := u.entry(h, archive); err != nil {
 			return err
@@ -340,6 +340,14 @@ func (u *unpacking) makeWay(name string) error {
 	return u.root.Remove(name)
 }
 
+// count counts what is made, also of directories that are only in others' names.
+func (u *unpacking) count() error {
+	if u.entries++; u.entries > u.room.entries {
+		return refuse("it has more than %d files", u.room.entries)
+	}
+	return nil
+}
+
 // maxKnown bounds the memory of which directories are there.
 const maxKnown = 10_000
 
@@ -355,6 +363,9 @@ func (u *unpacking) parents(dir string) error {
 	info, err := u.root.Lstat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if err := u.count(); err != nil {
+			return err
+		}
 		if err := u.root.Mkdir(dir, 0o755); err != nil {
 			return err
 		}

@@ -157,8 +157,8 @@ func TestADiskIsFetchedOnce(t *testing.T) {
 	yes := true
 	to := allocdir.New(t.TempDir(), "a")
 	require.NoError(t, to.Build())
-	require.NoError(t, os.MkdirAll(filepath.Join(to.Shared(), ".disk", "data"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(to.Shared(), ".disk", "data", "kept"), nil, 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(to.Path(), ".disk", "data"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(to.Path(), ".disk", "data", "kept"), nil, 0o600))
 	p := endedOn(t, "n2", "foreign")
 	p.disk = func() (io.ReadCloser, error) { return nil, errors.New("it is asked again") }
 	w := New(withDisk(&nomad.EphemeralDisk{Migrate: &yes}, "p"), nil, among(), others{"p": p})
