@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"sync"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -146,10 +147,12 @@ func passOn(method string, args arguments, render func(decode func(any) error) (
 				return err
 			}
 		}
-		decode, err := h.ask(r, method, further)
+		decode, done, err := h.ask(r, method, further)
 		if err != nil {
 			return err
 		}
+		done = sync.OnceFunc(done)
+		defer done()
 		out, err := h.prepare(w, r, func() (any, error) {
 			body, t, err := render(decode)
 			if err != nil {
@@ -168,6 +171,7 @@ func passOn(method string, args arguments, render func(decode func(any) error) (
 		if err != nil {
 			return err
 		}
+		done() // however long the client takes
 		return h.send(w, out)
 	}
 }

@@ -18,9 +18,9 @@ import (
 // concurrently.
 type Servers interface {
 	// Ask asks a server on behalf of whoever shows a token; it may leave the answer open for as
-	// long as wait. decode reads the answer. An error that has an HTTPStatus is the server's
-	// answer.
-	Ask(ctx context.Context, method, token string, wait time.Duration, args map[string]any) (decode func(any) error, err error)
+	// long as wait. decode reads the answer, until done is called, which has to be. An error that has an
+	// HTTPStatus is the server's answer.
+	Ask(ctx context.Context, method, token string, wait time.Duration, args map[string]any) (decode func(any) error, done func(), err error)
 	// TokenRules are the rules of the policies that a token has, as the servers know it; with
 	// everything, it may do everything.
 	TokenRules(ctx context.Context, token string) (rules []string, everything bool, err error)
@@ -116,10 +116,10 @@ type told struct {
 }
 
 // ask asks a server what a request asks, with further arguments.
-func (h *handler) ask(r *http.Request, method string, args map[string]any) (decode func(any) error, err error) {
+func (h *handler) ask(r *http.Request, method string, args map[string]any) (decode func(any) error, done func(), err error) {
 	q, err := parseQuery(r)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	v := r.URL.Query()
 	stale, _ := boolParameter(r, "stale") // parseQuery has looked at it
@@ -137,8 +137,8 @@ func (h *handler) ask(r *http.Request, method string, args map[string]any) (deco
 	if q.minIndex == 0 {
 		wait = 0
 	} else if err := becomeStream(r); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	decode, err = h.Servers.Ask(r.Context(), method, access.Secret(r.Header), wait, all)
-	return decode, statusOfServers(err)
+	decode, done, err = h.Servers.Ask(r.Context(), method, access.Secret(r.Header), wait, all)
+	return decode, done, statusOfServers(err)
 }

@@ -33,12 +33,13 @@ type someServers struct {
 	answer string
 	err    error
 	asked  []question
+	done   int               // of the answers
 	rules  map[string]string // of a token
 }
 
-func (s *someServers) Ask(_ context.Context, method, token string, wait time.Duration, args map[string]any) (func(any) error, error) {
+func (s *someServers) Ask(_ context.Context, method, token string, wait time.Duration, args map[string]any) (func(any) error, func(), error) {
 	s.asked = append(s.asked, question{method, token, wait, args})
-	return func(v any) error { return json.Unmarshal([]byte(s.answer), v) }, s.err
+	return func(v any) error { return json.Unmarshal([]byte(s.answer), v) }, func() { s.done++ }, s.err
 }
 
 func (s *someServers) TokenRules(_ context.Context, token string) ([]string, bool, error) {

@@ -15,8 +15,9 @@ import (
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
-// MaxAsked is how many questions of others are passed on to servers at once. Each may have an
-// answer of wire.MaxMessage bytes.
+// MaxAsked is how many questions of others are passed on to servers at once, of each kind: those that
+// are answered at once, those that may be left open, and whose a token is, which nobody's other
+// questions keep from being asked. Each may have an answer of wire.MaxMessage bytes.
 const MaxAsked = 64
 
 // Refused is a server's answer that it does not answer.
@@ -33,15 +34,17 @@ func (r *Refused) Error() string { return r.Text }
 
 // Ask asks the server that is connected on behalf of whoever shows a token, by which it decides
 // what it answers: the node says nothing of itself. The answer may be left open for as long as
-// wait; 0: it comes at once. args are without the token and the region. What is returned reads the
-// answer into a struct, whose fields are called as in Nomad's JSON. With no server it fails at once.
-// Errors are a [Refused], or have a class.
-func (cp *ControlPlane) Ask(ctx context.Context, method, token string, wait time.Duration, args map[string]any) (decode func(any) error, err error) {
-	done, err := cp.enter()
-	if err != nil {
-		return nil, err
+// wait; 0: it comes at once. args are without the token and the region. decode reads the
+// answer into a struct, whose fields are called as in Nomad's JSON, until done is called, which
+// the caller has to. With no server it fails at once. Errors are a [Refused], or have a class.
+func (cp *ControlPlane) Ask(ctx context.Context, method, token string, wait time.Duration, args map[string]any) (decode func(any) error, done func(), err error) {
+	places := cp.asked
+	if wait > 0 {
+		places = cp.leftOpen
 	}
-	defer done()
+	if done, err = places.enter(); err != nil {
+		return nil, nil, err
+	}
 	all := maps.Clone(args)
 	if all == nil {
 		all = map[string]any{}
@@ -49,16 +52,20 @@ func (cp *ControlPlane) Ask(ctx context.Context, method, token string, wait time
 	all["Region"], all["AuthToken"], all["MaxQueryTime"] = cp.cfg.Region, token, wait
 	var raw wire.Raw
 	if err = cp.servers.nowFor(ctx, wait+answerTimeout, method, all, &raw); err != nil {
-		return nil, refusal(ctx, err)
+		done()
+		return nil, nil, refusal(ctx, err)
 	}
-	return raw.Decode, nil
+	return raw.Decode, done, nil
 }
 
-// enter takes a place among the questions that are under way, until done.
-func (cp *ControlPlane) enter() (done func(), err error) {
+// places are those of questions of one kind that are under way.
+type places chan struct{}
+
+// enter takes a place, until done.
+func (p places) enter() (done func(), err error) {
 	select {
-	case cp.asked <- struct{}{}:
-		return func() { <-cp.asked }, nil
+	case p <- struct{}{}:
+		return func() { <-p }, nil
 	default:
 		return nil, &Refused{http.StatusTooManyRequests, fmt.Sprintf("the node asks its servers %d things at once already: try again", MaxAsked)}
 	}

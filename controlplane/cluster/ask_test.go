@@ -38,8 +38,9 @@ func TestServersAreAskedOnBehalfOfACaller(t *testing.T) {
 		}, nil
 	})
 	given := map[string]any{"Path": "p"}
-	decode, err := cp.Ask(t.Context(), "Node.GetNode", "caller's", time.Second, given)
+	decode, done, err := cp.Ask(t.Context(), "Node.GetNode", "caller's", time.Second, given)
 	require.NoError(t, err)
+	defer done()
 	require.Len(t, given, 1, "the caller's map is its own")
 	var reply struct {
 		Index uint64
@@ -58,7 +59,7 @@ func TestServersAreAskedOnBehalfOfACaller(t *testing.T) {
 	require.True(t, at.Equal(reply.Node.Drivers["d"].UpdateTime))
 	require.Equal(t, 1.5, *reply.Node.NodeResources.Devices[0].Attributes["a"].FloatVal)
 
-	_, err = cp.Ask(t.Context(), "Node.GetNode", "", 0, nil)
+	_, _, err = cp.Ask(t.Context(), "Node.GetNode", "", 0, nil)
 	require.NoError(t, err)
 }
 
@@ -98,38 +99,62 @@ func TestRefusalsOfServersHaveAStatus(t *testing.T) {
 	require.ErrorIs(t, refusal(ended, wire.ErrClosed), context.Canceled)
 }
 
+// Questions of one kind keep nobody from another kind's, above all not from being known by a token.
 func TestQuestionsAreBounded(t *testing.T) {
-	arrived, answer := make(chan struct{}), make(chan struct{})
-	cp := joinAnswering(t, func(context.Context, string, func(any) error) (any, error) {
-		arrived <- struct{}{}
-		<-answer
-		return nil, nil
-	})
-	done := make(chan error)
+	cp := joinAnswering(t, func(context.Context, string, func(any) error) (any, error) { return map[string]any{}, nil })
+	ask := func(wait time.Duration) error {
+		_, done, err := cp.Ask(t.Context(), "X.Y", "", wait, nil)
+		if err == nil {
+			done()
+		}
+		return err
+	}
+	kinds := map[string]struct {
+		places places
+		ask    func() error
+	}{
+		"at once":   {cp.asked, func() error { return ask(0) }},
+		"left open": {cp.leftOpen, func() error { return ask(time.Minute) }},
+		"a token's": {cp.resolved, func() error { _, _, err := cp.TokenRules(t.Context(), "token"); return err }},
+	}
+	for full, kind := range kinds {
+		var all []func()
+		for range MaxAsked {
+			done, err := kind.places.enter()
+			require.NoError(t, err)
+			all = append(all, done)
+		}
+		for name, other := range kinds {
+			var got *Refused
+			busy := errors.As(other.ask(), &got) && got.Status == http.StatusTooManyRequests
+			require.Equal(t, name == full, busy, "%s, when all places of %s are taken", name, full)
+		}
+		for _, done := range all {
+			done()
+		}
+	}
+}
+
+// An answer has its place until it is done with.
+func TestAnAnswerHasItsPlaceUntilItIsRead(t *testing.T) {
+	cp := joinAnswering(t, func(context.Context, string, func(any) error) (any, error) { return nil, nil })
+	var all []func()
 	for range MaxAsked {
-		go func() { _, err := cp.Ask(context.Background(), "X.Y", "", 0, nil); done <- err }()
-		<-arrived
+		_, done, err := cp.Ask(t.Context(), "X.Y", "", 0, nil)
+		require.NoError(t, err)
+		all = append(all, done)
 	}
-	for _, ask := range []func() error{
-		func() error { _, err := cp.Ask(t.Context(), "X.Y", "", 0, nil); return err },
-		func() error { _, _, err := cp.TokenRules(t.Context(), "token"); return err },
-	} {
-		var got *Refused
-		require.ErrorAs(t, ask(), &got)
-		require.Equal(t, http.StatusTooManyRequests, got.Status)
-	}
-	close(answer)
-	for range MaxAsked {
-		require.NoError(t, <-done)
-	}
-	go func() { <-arrived }()
-	_, err := cp.Ask(t.Context(), "X.Y", "", 0, nil)
+	_, _, err := cp.Ask(t.Context(), "X.Y", "", 0, nil)
+	require.ErrorAs(t, err, new(*Refused))
+	all[0]()
+	_, done, err := cp.Ask(t.Context(), "X.Y", "", 0, nil)
 	require.NoError(t, err)
+	done()
 }
 
 func TestWithoutAServerAQuestionFailsAtOnce(t *testing.T) {
 	cp := join(t, "127.0.0.1:1")
-	_, err := cp.Ask(t.Context(), "X.Y", "", time.Hour, nil)
+	_, _, err := cp.Ask(t.Context(), "X.Y", "", time.Hour, nil)
 	require.ErrorIs(t, err, errdefs.Unavailable)
 	_, _, err = cp.TokenRules(t.Context(), "token")
 	require.ErrorIs(t, err, errdefs.Unavailable)

@@ -69,7 +69,8 @@ type ControlPlane struct {
 
 	remembered int // bytes of allocations, at most; under mu
 
-	asked chan struct{} // one for each question of others that is under way; MaxAsked
+	// questions of others that are under way: MaxAsked of each kind
+	asked, leftOpen, resolved places
 
 	sending  sync.Mutex // one report at a time
 	lastSent time.Time
@@ -93,7 +94,8 @@ func Open(cfg Config) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, introduction: introduction, volumes: volumes, wake: wake.New(), pulled: newPulled(), asked: make(chan struct{}, MaxAsked), remembered: maxRemembered}
+	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, introduction: introduction, volumes: volumes, wake: wake.New(), pulled: newPulled(), remembered: maxRemembered}
+	cp.asked, cp.leftOpen, cp.resolved = make(places, MaxAsked), make(places, MaxAsked), make(places, MaxAsked)
 	cp.servers = connect(list, wire.Options{TLS: cfg.TLS, Handler: cfg.Handler, Logger: cfg.Logger}, cfg.Region, cmp.Or(cfg.patience, answerTimeout))
 	return cp, nil
 }

@@ -36,7 +36,7 @@ type wirePolicies struct {
 // everything, it may do everything. A token that they do not know is an error of theirs. Nothing
 // is kept of a token.
 func (cp *ControlPlane) TokenRules(ctx context.Context, token string) (rules []string, everything bool, err error) {
-	done, err := cp.enter()
+	done, err := cp.resolved.enter()
 	if err != nil {
 		return nil, false, err
 	}
