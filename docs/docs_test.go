@@ -43,23 +43,34 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// hereDocument begins one in a command, with what ends it.
+var hereDocument = regexp.MustCompile(`<<'?(\w+)'?$`)
+
 // console returns the commands of a page's console blocks: the lines that begin
-// with "$ ", and the lines that continue one which ends in a backslash.
+// with "$ ", the lines that continue one which ends in a backslash, and those of its here document.
 func console(text string) []string {
 	var commands []string
-	inBlock, continues := false, false
+	inBlock, continues, until := false, false, ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "```"):
 			inBlock = line == "```console"
 		case !inBlock:
+		case until != "":
+			commands[len(commands)-1] += "\n" + line
+			if line == until {
+				until = ""
+			}
 		case continues:
 			commands[len(commands)-1] += "\n" + line
 			continues = strings.HasSuffix(line, `\`)
 		case strings.HasPrefix(line, "$ "):
 			commands = append(commands, strings.TrimPrefix(line, "$ "))
 			continues = strings.HasSuffix(line, `\`)
+			if begins := hereDocument.FindStringSubmatch(line); begins != nil {
+				until = begins[1]
+			}
 		}
 	}
 	return commands
