@@ -13,6 +13,7 @@ import (
 // for there is listed in [Stats.NotGranted], and told with the error of the call.
 func (p *Plugin) refusedFiles(inst *instance) *rootfs.Refused {
 	return rootfs.NewRefused(func(r rootfs.Refusal) {
+		r.Path = inst.shown(r.Path, false)
 		err := fileNotGranted(p.Name(), r)
 		p.counters.answered(abi.PermissionDenied, err)
 		if inst.refused == "" {
@@ -31,5 +32,6 @@ func fileNotGranted(plugin string, r rootfs.Refusal) error {
 	if !r.Dir {
 		dir = path.Dir(r.Path)
 	}
-	return notGranted("file "+plaintext.Line(r.Path, 256), fmt.Sprintf("plugin %q { grant { fs { %s = [%q] } } }", plugin, key, dir))
+	const shown = 256 // bytes: the guest chooses the path
+	return notGranted("file "+plaintext.Line(r.Path, shown), fmt.Sprintf("plugin %q { grant { fs { %s = [%q] } } }", plugin, key, plaintext.Line(dir, shown)))
 }

@@ -50,6 +50,14 @@ func TestAFileThatIsNotGrantedIsRefusedAndToldWithItsGrant(t *testing.T) {
 	require.ErrorContains(t, err, "No such file")
 	require.NotContains(t, err.Error(), "granted", "that was in the call before")
 
+	config.Env = map[string]string{"NOMAD_TOKEN": "a-secret-token"}
+	config.DriverConfig = []byte(`{"do": "need", "path": "/srv/a-secret-token/x"}`)
+	err = p.Invoke(t.Context(), host.Call{
+		Op: abi.OpDriverStartTask, Task: &config, Request: &wasmnodev1.DriverStartTaskRequest{Task: &config}, Answer: &wasmnodev1.DriverStartTaskResponse{},
+	})
+	require.ErrorContains(t, err, "is not granted")
+	require.NotContains(t, fmt.Sprint(err, p.Stats().NotGranted, p.Stats().WouldGrant), "a-secret-token", "a path is told as other words of the guest's")
+
 	for i := range 20 {
 		does(t, p, scope, "read", fmt.Sprintf("/many/%d/x", i))
 	}

@@ -33,6 +33,7 @@ func (d *diskCache) mapCode(dir string, compiled wazero.CompiledModule) error {
 		if err = d.writeCode(path, code); err != nil {
 			return err
 		}
+		d.prune(filepath.Base(dir))
 		if f, err = openCode(path, code); err != nil {
 			return err
 		}
@@ -110,7 +111,7 @@ func (d *diskCache) writeCode(path string, code []byte) error {
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(code)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil { // what is compared is what a page is read from later
 		return err
 	}
 	return os.Rename(f.Name(), path)

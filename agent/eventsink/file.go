@@ -2,6 +2,7 @@ package eventsink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 type File struct {
 	path   string
 	writer *logfile.Writer
+	failed bool // the last line could not be written, or not all of it
 }
 
 // OpenFile opens the newest file, or makes a first one, and its directory. A file gets at most
@@ -32,9 +34,11 @@ func OpenFile(path string, files int, bytes int64) (*File, error) {
 		return nil, err
 	}
 	if torn { // what the agent was killed in the midst of is a line of its own, and is told again
-		_, err = f.writer.Write([]byte("\n"))
+		if _, err = f.writer.Write([]byte("\n")); err != nil {
+			return nil, errors.Join(err, f.writer.Close())
+		}
 	}
-	return f, err
+	return f, nil
 }
 
 // torn reports whether the newest file ends within a line.
@@ -57,16 +61,26 @@ func (f *File) torn() (bool, error) {
 	return last[0] != '\n', err
 }
 
-// Deliver implements [Receiver]. What was written of a line when a disk is full stays, and the
-// line is written again.
+// Deliver implements [Receiver]. What was written of a line when a disk is full stays, as a line of
+// its own, and the line is written again.
 func (f *File) Deliver(_ context.Context, _ string, line []byte) error {
 	text := append(line[:len(line):len(line)], '\n')
+	if f.failed {
+		switch torn, err := f.torn(); {
+		case err != nil:
+			return err
+		case torn:
+			text = append([]byte("\n"), text...)
+		}
+	}
+	f.failed = true
 	if _, err := f.writer.Write(text); err != nil {
 		return err
 	}
 	if err := f.writer.Err(); err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
+	f.failed = false
 	return nil
 }
 

@@ -54,6 +54,25 @@ func TestWhatAKilledAgentLeftOfALineIsALineOfItsOwn(t *testing.T) {
 	assert.Equal(t, "one\n{\"Eve\ntwo\ntwo\n", string(text))
 }
 
+func TestWhatAFullDiskLeftOfALineIsALineOfItsOwn(t *testing.T) {
+	base := filepath.Join(t.TempDir(), "events")
+	f, err := OpenFile(base, 2, 1000)
+	require.NoError(t, err)
+	for _, left := range []string{"{\"Eve", ""} {
+		f.failed = true
+		out, err := os.OpenFile(base+".0", os.O_APPEND|os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = out.WriteString(left)
+		require.NoError(t, err)
+		require.NoError(t, out.Close())
+		require.NoError(t, f.Deliver(t.Context(), "id", []byte("two")))
+	}
+	require.NoError(t, f.Close())
+	text, err := os.ReadFile(base + ".0")
+	require.NoError(t, err)
+	assert.Equal(t, "{\"Eve\ntwo\ntwo\n", string(text))
+}
+
 func TestAFileThatCannotBeWrittenIsAnError(t *testing.T) {
 	_, err := OpenFile("/proc/none/events", 1, 10)
 	assert.Error(t, err)

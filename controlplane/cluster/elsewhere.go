@@ -176,13 +176,13 @@ func (cp *ControlPlane) download(ctx context.Context, from *url.URL, token strin
 		cancel(nil)
 		return nil, err
 	}
+	in := newStream(ctx, response.Body, cancel, stallTimeout)
 	if response.StatusCode != http.StatusOK {
-		defer cancel(nil)
-		defer response.Body.Close()
-		said, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // what can be read of it
+		defer in.Close()
+		said, _ := io.ReadAll(io.LimitReader(in, maxRefusal)) // what can be read of it
 		return nil, fmt.Errorf("%s answers %d: %q", from.Host, response.StatusCode, said)
 	}
-	return newStream(ctx, response.Body, cancel, stallTimeout), nil
+	return in, nil
 }
 
 // stream is what another node sends. It ends when nothing comes.

@@ -96,10 +96,6 @@ func (k *Masker) look(secret string) string {
 // form.
 func (k *Masker) Text(s string) string { return k.mask(s, false) }
 
-// Beginning masks those in the beginning of a text besides, which ends within one of them: where at
-// least [Least] bytes of it are there.
-func (k *Masker) Beginning(s string) string { return k.mask(s, true) }
-
 func (k *Masker) mask(s string, cut bool) string {
 	if len(k.finders) == 0 {
 		return s

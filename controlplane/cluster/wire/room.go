@@ -27,11 +27,15 @@ func (r *room) take(bytes int) bool {
 	if r == nil {
 		return true
 	}
-	if r.left.Add(-int64(bytes)) < 0 {
-		r.left.Add(int64(bytes))
-		return false
+	for {
+		left := r.left.Load()
+		if left < int64(bytes) {
+			return false
+		}
+		if r.left.CompareAndSwap(left, left-int64(bytes)) {
+			return true
+		}
 	}
-	return true
 }
 
 // give gives them back.
