@@ -71,6 +71,7 @@ func TestTheNamedJobsOfARequestAreBounded(t *testing.T) {
 		strings.Repeat(`{"ID":"j"},`, 1000):                  http.StatusOK,
 		strings.Repeat(`{"ID":"j"},`, 1001):                  http.StatusBadRequest,
 		`{"ID":"` + strings.Repeat("x", (256<<10)+1) + `"},`: http.StatusBadRequest,
+		strings.Repeat("0,", 256<<10):                        http.StatusRequestEntityTooLarge,
 	} {
 		status, text := g.send(t, http.MethodPost, "/v1/jobs/statuses", `{"Jobs":[`+strings.TrimSuffix(jobs, ",")+`]}`)
 		require.Equal(t, want, status, text)

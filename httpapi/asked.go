@@ -258,11 +258,8 @@ func withChildren(r *http.Request) (map[string]any, error) {
 
 // namedJobs are those that the body names.
 func namedJobs(r *http.Request) (map[string]any, error) {
-	var req nomad.JobStatusesRequest
-	if err := decode(r, &req); err != nil {
-		return nil, err
-	}
-	if err := checkNamed(req.Jobs); err != nil {
+	req, err := readNamed(r)
+	if err != nil {
 		return nil, err
 	}
 	return map[string]any{"Jobs": req.Jobs, "IncludeChildren": req.IncludeChildren}, nil
@@ -304,7 +301,7 @@ func ownSecret(r *http.Request) (map[string]any, error) {
 // searchFor is what the body of a search asks for.
 func searchFor(r *http.Request) (map[string]any, error) {
 	var req struct{ Prefix, Text, Context, Namespace string }
-	if err := decode(r, &req); err != nil {
+	if err := decodeWithin(r, maxNamedBytes, &req); err != nil {
 		return nil, err
 	}
 	all := map[string]any{"Prefix": req.Prefix, "Text": req.Text, "Context": req.Context}

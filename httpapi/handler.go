@@ -389,6 +389,13 @@ func decode(r *http.Request, into any) error {
 	return unmarshal(b, into)
 }
 
+// decodeWithin is decode of a body of so many bytes at most, below maxBody: of a request that takes
+// more memory than its body has bytes, or that nobody has to be known for.
+func decodeWithin(r *http.Request, bytes int64, into any) error {
+	r.Body = http.MaxBytesReader(nil, r.Body, bytes)
+	return decode(r, into)
+}
+
 // readBody reads a request's body whole, up to maxBody.
 func readBody(r *http.Request) ([]byte, error) {
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
@@ -398,7 +405,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	if err != nil {
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
-			return nil, &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is larger than %d bytes", maxBody)}
+			return nil, &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is larger than %d bytes", tooLarge.Limit)}
 		}
 		return nil, err
 	}

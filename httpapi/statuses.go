@@ -60,11 +60,8 @@ func (h *handler) listStatuses(r *http.Request, q *query) (answer, error) {
 
 // askStatuses is for some jobs, which the body names.
 func (h *handler) askStatuses(w http.ResponseWriter, r *http.Request) error {
-	var req nomad.JobStatusesRequest
-	if err := decode(r, &req); err != nil {
-		return err
-	}
-	if err := checkNamed(req.Jobs); err != nil {
+	req, err := readNamed(r)
+	if err != nil {
 		return err
 	}
 	if r.URL.Query().Get("index") != "" {
@@ -72,7 +69,7 @@ func (h *handler) askStatuses(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return h.blocking(tableJobs, func(_ *http.Request, q *query) (answer, error) { return h.statuses(q, &req) })(w, r)
+	return h.blocking(tableJobs, func(_ *http.Request, q *query) (answer, error) { return h.statuses(q, req) })(w, r)
 }
 
 // The bounds of the jobs that a request names: it may wait with them for minutes.
@@ -80,6 +77,15 @@ const (
 	maxNamed      = 1000
 	maxNamedBytes = 256 << 10
 )
+
+// readNamed reads the jobs that a body names.
+func readNamed(r *http.Request) (*nomad.JobStatusesRequest, error) {
+	var req nomad.JobStatusesRequest
+	if err := decodeWithin(r, 2*maxNamedBytes, &req); err != nil {
+		return nil, err
+	}
+	return &req, checkNamed(req.Jobs)
+}
 
 func checkNamed(jobs []nomad.NamespacedID) error {
 	size := 0

@@ -225,7 +225,7 @@ func TestADiskThatDoesNotComeIsLetGoOf(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request) //nolint:bodyclose // the stream closes it
 	require.NoError(t, err)
-	in := newStream(ctx, response.Body, cancel, 50*time.Millisecond)
+	in := newStream(ctx, response.Body, cancel, time.Second) // which comes well before
 	some := make([]byte, 4)
 	_, err = io.ReadFull(in, some)
 	require.NoError(t, err)

@@ -84,6 +84,8 @@ func TestWhatIsToldAgainNeverComesAfterWhatIsNewer(t *testing.T) {
 	s := startServer(t)
 	var holding atomic.Bool
 	held, release := make(chan struct{}), make(chan struct{})
+	let := sync.OnceFunc(func() { close(release) })
+	defer let()
 	isNewest := func() bool { r := s.lastReport(allocID(1)); return r != nil && r.ClientDescription == "2" }
 	address, _ := behind(t, func(method string, answer func() (any, error)) (any, error) {
 		reply, err := answer()
@@ -118,7 +120,7 @@ func TestWhatIsToldAgainNeverComesAfterWhatIsNewer(t *testing.T) {
 		})
 		require.Eventually(t, func() bool { return s.called("Node.UpdateStatus") > before }, time.Minute, time.Millisecond)
 	}
-	close(release)
+	let()
 	asking.Wait()
 	told := 0
 	s.mu.Lock()

@@ -194,8 +194,10 @@ func (c *campaign) round(t *testing.T, f fault) {
 	killed := make(chan bool)
 	watched := c.watch(t)
 	go func() {
+		died := false
+		defer func() { killed <- died }() // also when the test has failed in there
 		time.Sleep(f.after)
-		killed <- c.happen(t, f)
+		died = c.happen(t, f)
 	}()
 	for range 1 + c.rng.IntN(3) {
 		c.work()
