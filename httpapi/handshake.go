@@ -15,7 +15,7 @@ import (
 
 const (
 	// maxHandshakes is how many websockets may be open at once whose client has still to say
-	// who it is: nobody without a token keeps others from theirs.
+	// who it is: few of them keep anything for nobody. Who shows a token in a header needs no place.
 	maxHandshakes = 16
 	// maxHandshake is how long what it says may be, in bytes.
 	maxHandshake = 16 << 10

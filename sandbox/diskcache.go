@@ -22,7 +22,7 @@ import (
 // diskCache keeps compiled code, a directory for each digest of what was compiled. Its
 // files are machine code: they are trusted only with a seal, a checksum of all of
 // them, which detects damage, and below a directory that only its owner can write to,
-// which keeps forgers out. It is used under the engine's compile semaphore. Other processes
+// which keeps forgers out. One module of a digest is built at a time. Other processes
 // may use the same directory: code appears there whole, by the renaming of its directory. What
 // the machine's end cuts off does not match its seal, and is compiled again.
 type diskCache struct {
@@ -193,7 +193,8 @@ func (d *diskCache) forget(digest string) bool {
 }
 
 // prune removes what was used longest ago, but not keep, until the rest is within
-// the bound. Code that is in use was read into memory and does not need its file.
+// the bound. Code that is in use needs its name no more: what is mapped of a file stays, and so
+// does its room on the disk until nothing is.
 func (d *diskCache) prune(keep string) {
 	type entry struct {
 		digest string

@@ -171,7 +171,7 @@ func (cp *ControlPlane) download(ctx context.Context, from *url.URL, token strin
 	if token != "" {
 		request.Header.Set("X-Nomad-Token", token)
 	}
-	response, err := client.Do(request)
+	response, err := client.Do(request) //nolint:bodyclose // the stream closes it
 	if err != nil {
 		cancel(nil)
 		return nil, err
@@ -196,7 +196,7 @@ type stream struct {
 
 var errStalled = errors.New("nothing has come for too long")
 
-func newStream(ctx context.Context, body io.ReadCloser, cancel context.CancelCauseFunc, patient time.Duration) *stream {
+func newStream(ctx context.Context, body io.ReadCloser, cancel context.CancelCauseFunc, patient time.Duration) io.ReadCloser {
 	return &stream{ctx, body, cancel, patient, time.AfterFunc(patient, func() { cancel(errStalled) })}
 }
 
