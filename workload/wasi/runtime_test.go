@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -317,10 +318,13 @@ func TestProgramsComputeByTheirShares(t *testing.T) {
 		return used("large") > 4*used("small") && used("small") > 0 || used("large") > time.Second
 	}, time.Minute, time.Millisecond)
 	small, large := used("small"), used("large")
-	require.Eventually(t, func() bool { return used("small")+used("large")-small-large > 500*time.Millisecond }, time.Minute, time.Millisecond)
-	small, large = used("small")-small, used("large")-large
-	t.Log("100 MHz:", small, "400 MHz:", large)
-	require.InDelta(t, 4, large.Seconds()/small.Seconds(), 1)
+	// Where the machine takes its processor from the one that has a turn, that counts as used, and
+	// is made up for: what holds is the ratio over a time that is long beside such a gap.
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		small, large := used("small")-small, used("large")-large
+		require.Greater(c, small+large, 500*time.Millisecond)
+		require.InDelta(c, 4, large.Seconds()/small.Seconds(), 1, "100 MHz: %v, 400 MHz: %v", small, large)
+	}, time.Minute, time.Millisecond)
 	for _, id := range []string{"small", "large"} {
 		require.NoError(t, s.Destroy(withTimeout(t), id))
 	}
