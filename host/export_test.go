@@ -1,6 +1,10 @@
 package host
 
-import "github.com/wasmnode/wasmnode/sandbox"
+import (
+	"time"
+
+	"github.com/wasmnode/wasmnode/sandbox"
+)
 
 // Importable are the functions that a plugin may import, by module, with their signatures.
 var Importable = importable
@@ -24,3 +28,10 @@ func WatchAndLeave(h *Host, name string) { h.unwatch(h.watch(name)) }
 
 // Watches is how many names there are under which something is kept.
 func Watches(h *Host) int { return len(h.watches) }
+
+// SpendChanges takes as many changes as a plugin may make to what it keeps in a minute.
+func SpendChanges(h *Host, plugin string) {
+	for range 60 * keepPerSecond / keepBurst {
+		h.keeper(plugin).rate.ReserveN(time.Now(), keepBurst)
+	}
+}
