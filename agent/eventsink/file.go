@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/wasmnode/wasmnode/internal/durable"
 	"github.com/wasmnode/wasmnode/workload/logfile"
 )
 
@@ -16,6 +17,7 @@ type File struct {
 	path   string
 	writer *logfile.Writer
 	failed bool // the last line could not be written, or not all of it
+	synced int  // the files before this one are synced
 }
 
 // OpenFile opens the newest file, or makes a first one, and its directory. A file gets at most
@@ -82,6 +84,32 @@ func (f *File) Deliver(_ context.Context, _ string, line []byte) error {
 	}
 	f.failed = false
 	return nil
+}
+
+// Sync implements [Receiver].
+func (f *File) Sync() error {
+	numbers, err := logfile.Numbers(f.path)
+	if err != nil {
+		return err
+	}
+	for _, n := range numbers {
+		if n < f.synced {
+			continue
+		}
+		if err := syncFile(logfile.Path(f.path, n)); err != nil {
+			return err
+		}
+		f.synced = n
+	}
+	return durable.SyncDir(filepath.Dir(f.path))
+}
+
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // Close implements [Receiver].

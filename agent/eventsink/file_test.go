@@ -18,6 +18,9 @@ func TestAFileHasALineForEachAndIsRotated(t *testing.T) {
 	for range 4 {
 		require.NoError(t, f.Deliver(t.Context(), "id", line[:4]))
 	}
+	require.NoError(t, f.Sync())
+	require.Equal(t, 1, f.synced)
+	require.NoError(t, f.Sync(), "the newest once more, which may have grown")
 	require.NoError(t, f.Close())
 	files, err := filepath.Glob(base + "*")
 	require.NoError(t, err)

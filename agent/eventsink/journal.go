@@ -35,7 +35,7 @@ type journalEvent struct {
 
 // Deliver implements [Receiver]. An event that the journal takes not for its size is an entry
 // without it.
-func (j *Journal) Deliver(_ context.Context, _ string, line []byte) error {
+func (j *Journal) Deliver(ctx context.Context, _ string, line []byte) error {
 	var told struct{ Events []json.RawMessage }
 	if err := json.Unmarshal(line, &told); err != nil {
 		return &Refused{err}
@@ -46,9 +46,9 @@ func (j *Journal) Deliver(_ context.Context, _ string, line []byte) error {
 			return &Refused{err}
 		}
 		fields := e.fields()
-		err := j.send(fields + "WASMNODE_EVENT=" + string(text) + "\n")
+		err := j.send(ctx, fields+"WASMNODE_EVENT="+string(text)+"\n")
 		if errors.Is(err, unix.EMSGSIZE) {
-			err = j.send(fields)
+			err = j.send(ctx, fields)
 		}
 		if err != nil {
 			return fmt.Errorf("the journal: %w", err)
@@ -75,21 +75,35 @@ func (e *journalEvent) fields() string {
 }
 
 // send sends an entry. A journal that was started again has another socket.
-func (j *Journal) send(entry string) (err error) {
+func (j *Journal) send(ctx context.Context, entry string) (err error) {
 	for range 2 {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if j.conn == nil {
 			if j.conn, err = net.DialUnix("unixgram", nil, &net.UnixAddr{Name: j.socket, Net: "unixgram"}); err != nil {
 				return err
 			}
 		}
-		_ = j.conn.SetWriteDeadline(time.Now().Add(journalTimeout)) // a write to a socket that is closed fails by itself
-		if _, err = j.conn.Write([]byte(entry)); err == nil || errors.Is(err, unix.EMSGSIZE) {
+		if err = j.write(ctx, entry); err == nil || errors.Is(err, unix.EMSGSIZE) {
 			return err
 		}
 		_ = j.Close()
 	}
 	return err
 }
+
+// write waits no longer than ctx. A write to a socket that is closed fails by itself.
+func (j *Journal) write(ctx context.Context, entry string) error {
+	conn := j.conn
+	_ = conn.SetWriteDeadline(time.Now().Add(journalTimeout))
+	defer context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Unix(1, 0)) })()
+	_, err := conn.Write([]byte(entry))
+	return err
+}
+
+// Sync implements [Receiver]. When the journal writes is its own matter.
+func (*Journal) Sync() error { return nil }
 
 // Close implements [Receiver].
 func (j *Journal) Close() error {

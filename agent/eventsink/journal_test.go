@@ -1,12 +1,14 @@
 package eventsink
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -67,4 +69,44 @@ func TestAnEventThatIsTooLongForTheJournalIsAnEntryWithoutIt(t *testing.T) {
 	assert.NotContains(t, entry(t, l), "WASMNODE_EVENT")
 	var refused *Refused
 	assert.True(t, errors.As(j.Deliver(t.Context(), "id", []byte("no JSON")), &refused))
+}
+
+// A journal that reads nothing has its queue full: an agent that ends does not wait for it.
+func TestAJournalThatHangsHoldsNothingUp(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	listenJournal(t, path)
+	j := NewJournal(path)
+	defer func() { _ = j.Close() }()
+	line := []byte(`{"Events":[{"Topic":"Node","Type":"NodeDrain","Key":"n","Index":7}]}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	delivered := make(chan struct{})
+	failed := make(chan error)
+	go func() {
+		for {
+			if err := j.Deliver(ctx, "id", line); err != nil {
+				failed <- err
+				return
+			}
+			delivered <- struct{}{}
+		}
+	}()
+	for full := false; !full; {
+		select {
+		case <-delivered:
+		case <-time.After(100 * time.Millisecond): // it waits, or else is slow: it ends at once in both cases
+			full = true
+		}
+	}
+	began := time.Now()
+	cancel()
+	for {
+		select {
+		case <-delivered:
+			continue
+		case err := <-failed:
+			require.Error(t, err)
+		}
+		break
+	}
+	assert.Less(t, time.Since(began), journalTimeout/2)
 }

@@ -2,6 +2,7 @@ package eventsink
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -25,6 +26,8 @@ type Receiver interface {
 	// Deliver returns once the receiver has a line, or why it has not: it is told it again later,
 	// unless the error is a [Refused]. The ID is the same for the same line, and of no other.
 	Deliver(ctx context.Context, id string, line []byte) error
+	// Sync returns once what was delivered outlasts a power cut, as far as the receiver is of this machine.
+	Sync() error
 	Close() error
 }
 
@@ -207,19 +210,19 @@ func (s *Sink) wait(ctx context.Context, place uint64) (list []*structs.ChangeBa
 func (s *Sink) tell(ctx context.Context, list []*structs.ChangeBatch) error {
 	last := list[len(list)-1].Index
 	line, err := s.Line(list)
-	if err != nil {
-		s.Metrics.lost.WithLabelValues(s.Name).Add(float64(len(list)))
-		s.Logger.Error("events cannot be rendered for a sink", "index", last, "error", err)
-	}
-	if len(line) > lineBytes && len(list) > 1 {
+	if (err != nil || len(line) > lineBytes) && len(list) > 1 {
 		half := len(list) / 2
 		if err := s.tell(ctx, list[:half]); err != nil {
 			return err
 		}
 		return s.tell(ctx, list[half:])
 	}
+	if err != nil {
+		s.Metrics.lost.WithLabelValues(s.Name).Inc()
+		s.Logger.Error("an event cannot be rendered for a sink", "index", last, "error", err)
+	}
 	if line != nil {
-		if err := s.deliver(ctx, fmt.Sprintf("%s-%d", s.NodeID, last), line, len(list)); err != nil {
+		if err := s.deliver(ctx, s.id(last, line), line, len(list)); err != nil {
 			return err
 		}
 	}
@@ -228,6 +231,13 @@ func (s *Sink) tell(ctx context.Context, list []*structs.ChangeBatch) error {
 		s.save()
 	}
 	return nil
+}
+
+// id is the ID of a line. An index alone is none: a control plane that was restored gives some
+// again, and after a restart other batches can be in one line.
+func (s *Sink) id(index uint64, line []byte) string {
+	sum := sha256.Sum256(line)
+	return fmt.Sprintf("%s-%d-%x", s.NodeID, index, sum[:8])
 }
 
 // deliver delivers a line of n changes. The error is ctx's.
@@ -287,7 +297,10 @@ func (s *Sink) fails(tries int, err error) {
 // save keeps how far the receiver was told. What is not kept is told twice after a restart.
 func (s *Sink) save() {
 	s.saved = time.Now()
-	err := writeProgress(s.Progress, s.at)
+	err := s.Receiver.Sync()
+	if err == nil {
+		err = writeProgress(s.Progress, s.at)
+	}
 	if err != nil && !s.failed {
 		s.Logger.Warn("how far a sink was told of events cannot be kept: after a restart it is told of some twice", "error", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,6 +32,8 @@ type receiver struct {
 	script []error
 	ids    []string
 	lines  []string
+	synced int         // how many of the lines outlast a power cut
+	full   error       // of Sync
 	took   chan string // each line that was taken
 	called chan string // each ID, before it is taken or not
 }
@@ -57,12 +59,23 @@ func (r *receiver) Deliver(_ context.Context, id string, line []byte) error {
 	return nil
 }
 
-func (*receiver) Close() error { return nil }
-
-func (r *receiver) asked() []string {
+func (r *receiver) Sync() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.ids)
+	r.synced = len(r.lines)
+	return r.full
+}
+
+func (*receiver) Close() error { return nil }
+
+// asked returns the IDs without their checksums.
+func (r *receiver) asked() (ids []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range r.ids {
+		ids = append(ids, id[:strings.LastIndexByte(id, '-')])
+	}
+	return ids
 }
 
 // world is a control plane that a sink follows.
@@ -143,7 +156,7 @@ func TestASinkIsToldWhatHappensFromNowOn(t *testing.T) {
 	w.pool(t, "two")
 	assert.Equal(t, "[two]", <-to.took)
 	stop()
-	assert.Equal(t, []string{"n-2", "n-3"}, to.asked(), "a line's ID is the node's, and the index")
+	assert.Equal(t, []string{"n-2", "n-3"}, to.asked(), "a line's ID is the node's, the index, and what it has")
 	assert.EqualValues(t, 2, testutil.ToFloat64(w.metrics.delivered.WithLabelValues("s")))
 }
 
@@ -269,6 +282,57 @@ func TestALineThatIsTooLongIsSeveral(t *testing.T) {
 	require.NoError(t, s.tell(t.Context(), list))
 	assert.Equal(t, []string{"n-2", "n-3", "n-5"}, to.asked())
 	assert.EqualValues(t, 5, s.at)
+}
+
+func TestWhatCannotBeRenderedLosesNothingElse(t *testing.T) {
+	w := newWorld(t, 1)
+	to := newReceiver()
+	s := w.sink(to)
+	s.Line = func(list []*structs.ChangeBatch) ([]byte, error) {
+		var indexes []uint64
+		for _, b := range list {
+			if b.Index == 3 {
+				return nil, errors.New("no JSON")
+			}
+			indexes = append(indexes, b.Index)
+		}
+		return fmt.Append(nil, indexes), nil
+	}
+	var list []*structs.ChangeBatch
+	for i := range 5 {
+		list = append(list, &structs.ChangeBatch{Index: uint64(i + 1)})
+	}
+	require.NoError(t, s.tell(t.Context(), list))
+	assert.Equal(t, []string{"[1 2]", "[4 5]"}, to.lines)
+	assert.EqualValues(t, 5, s.at)
+	assert.EqualValues(t, 1, testutil.ToFloat64(w.metrics.lost.WithLabelValues("s")))
+}
+
+// A control plane that was restored gives an index again, and a line after a restart can end where
+// another did: receivers drop what they have had by its ID.
+func TestAnIDIsOfOneLineOnly(t *testing.T) {
+	s := newWorld(t, 1).sink(newReceiver())
+	assert.Equal(t, s.id(7, []byte("one")), s.id(7, []byte("one")))
+	assert.NotEqual(t, s.id(7, []byte("one")), s.id(7, []byte("two")))
+	assert.NotEqual(t, s.id(7, []byte("one")), s.id(8, []byte("one")))
+}
+
+func TestNoMoreIsKeptAsToldThanOutlastsAPowerCut(t *testing.T) {
+	w := newWorld(t, 1)
+	to := newReceiver()
+	s := w.sink(to)
+	require.NoError(t, s.tell(t.Context(), []*structs.ChangeBatch{{Index: 4, Events: []*structs.ChangeEvent{{Topic: "NodePool", Key: "one"}}}}))
+	at, err := readProgress(s.Progress)
+	require.NoError(t, err)
+	assert.EqualValues(t, 4, *at)
+	assert.Equal(t, 1, to.synced)
+
+	to.full = errors.New("no room")
+	s.at = 5
+	s.save()
+	at, err = readProgress(s.Progress)
+	require.NoError(t, err)
+	assert.EqualValues(t, 4, *at, "what may not outlast it is told again")
 }
 
 func TestARestoredControlPlaneIsFollowedFromNowOn(t *testing.T) {

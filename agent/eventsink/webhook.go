@@ -125,6 +125,9 @@ func withoutURL(err error) error {
 	return err
 }
 
+// Sync implements [Receiver]. What a receiver has taken is its own.
+func (*Webhook) Sync() error { return nil }
+
 // Close implements [Receiver].
 func (w *Webhook) Close() error {
 	w.client.CloseIdleConnections()
