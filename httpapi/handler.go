@@ -392,7 +392,9 @@ func decode(r *http.Request, into any) error {
 // decodeWithin is decode of a body of so many bytes at most, below maxBody: of a request that takes
 // more memory than its body has bytes, or that nobody has to be known for.
 func decodeWithin(r *http.Request, bytes int64, into any) error {
-	r.Body = http.MaxBytesReader(nil, r.Body, bytes)
+	whole := r.Body
+	defer func() { r.Body = whole }() // by which its place is known
+	r.Body = http.MaxBytesReader(nil, whole, bytes)
 	return decode(r, into)
 }
 
