@@ -51,7 +51,7 @@ type server struct {
 	tokens   map[string]string         // for disks, by allocation
 	others   map[string]*wireElsewhere // allocations of other nodes
 	nodes    map[string]map[string]any // other nodes
-	behind   bool                      // the next answer of an allocation of another node is an old one
+	behind   bool                      // answers of allocations of other nodes that may be old are
 	calls    map[string]int
 }
 

@@ -10,7 +10,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -50,7 +52,8 @@ func (cp *ControlPlane) AwaitEnd(ctx context.Context, of *structs.Allocation, id
 				failure = err.Error()
 				cp.logger.Warn("asking for the allocation that another replaces failed, trying again", "alloc_id", of.ID, "previous_alloc", id, "error", err)
 			}
-		case index < seen: // a server that is behind
+		case index < seen: // a server is behind, or all of them were restored: the leader knows
+			seen = 0
 		case is == nil:
 			return "", nil
 		case structs.ClientStatus(is.ClientStatus).Terminal() || is.ClientStatus == string(structs.ClientUnknown):
@@ -157,7 +160,7 @@ func (cp *ControlPlane) download(ctx context.Context, from *url.URL, token strin
 		}
 	}
 	transport := &http.Transport{
-		DialContext:     (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DialContext:     (&net.Dialer{Timeout: dialTimeout, Control: ofAnotherNode}).DialContext,
 		TLSClientConfig: secured, TLSHandshakeTimeout: dialTimeout,
 		ResponseHeaderTimeout: stallTimeout, DisableKeepAlives: true,
 	}
@@ -183,6 +186,19 @@ func (cp *ControlPlane) download(ctx context.Context, from *url.URL, token strin
 		return nil, fmt.Errorf("%s answers %d: %q", from.Host, response.StatusCode, said)
 	}
 	return in, nil
+}
+
+// ofAnotherNode refuses addresses that no other node has: whoever registers a node chooses where
+// this one connects to, and what answers there is shown in part.
+func ofAnotherNode(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := to.Addr().Unmap(); ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() {
+		return errors.New("it is no address of a node that others reach")
+	}
+	return nil
 }
 
 // stream is what another node sends. It ends when nothing comes.

@@ -122,7 +122,7 @@ func TestAHostileDiskIsNotTaken(t *testing.T) {
 		`"data/f" in it is a link or a file, and a directory`:                         packed(t, &tar.Header{Name: "alloc/data/f"}, &tar.Header{Name: "alloc/data/f/x"}),
 		`"data/d" is a directory and a file in it`:                                    packed(t, &tar.Header{Name: "alloc/data/d/", Typeflag: tar.TypeDir, Mode: 0o755}, &tar.Header{Name: "alloc/data/d"}),
 		`it has more than 10 files`:                                                   packed(t, many(11)...),
-		`it has more than 0 MiB`:                                                      packed(t, &tar.Header{Name: "alloc/data/f", PAXRecords: with(strings.Repeat("x", 20_000))}, &tar.Header{Name: "alloc/data/g", PAXRecords: with("x")}),
+		`it has more than 0 MiB`:                                                      packed(t, &tar.Header{Name: "alloc/data/f", PAXRecords: with(strings.Repeat("x", 20_000+8*entryBytes))}, &tar.Header{Name: "alloc/data/g", PAXRecords: with("x")}),
 		`it does not end`:                                                             packed(t, &tar.Header{Name: "other/local/f", PAXRecords: with(strings.Repeat("x", 200_000))}),
 		`its directories are more than 128 deep`:                                      packed(t, &tar.Header{Name: "alloc/data/" + strings.Repeat("d/", 129) + "f"}),
 		`its node could not send it: "Error snapshotting: gone"`:                      packed(t, &tar.Header{Name: "NOMAD-a1-ERROR.log", PAXRecords: with("Error snapshotting: gone")}),
@@ -132,7 +132,7 @@ func TestAHostileDiskIsNotTaken(t *testing.T) {
 		`"alloc/data/h\\h" in it would be written outside the allocation's directory`: packed(t, &tar.Header{Name: `alloc/data/h\h`}),
 	} {
 		d := built(t, "web")
-		_, err := d.unpack(t.Context(), bytes.NewReader(archive), []string{"web"}, room{20_000, 10})
+		_, err := d.unpack(t.Context(), bytes.NewReader(archive), []string{"web"}, room{20_000 + 10*entryBytes, 10})
 		require.ErrorIs(t, err, ErrDisk, want)
 		require.ErrorContains(t, err, want)
 		_, err = d.Unpack(t.Context(), bytes.NewReader([]byte("no archive")), []string{"web"}, 1)
@@ -166,7 +166,7 @@ func TestADiskOfTooManyDirectories(t *testing.T) {
 func TestADiskOfTheMostThatItMayHave(t *testing.T) {
 	d := built(t, "web")
 	archive := packed(t, append(many(8), &tar.Header{Name: "alloc/data/g", PAXRecords: with(strings.Repeat("x", 19_999))}, &tar.Header{Name: "alloc/data/f", PAXRecords: with("y")})...)
-	_, err := d.unpack(t.Context(), bytes.NewReader(archive), []string{"web"}, room{20_000, 10})
+	_, err := d.unpack(t.Context(), bytes.NewReader(archive), []string{"web"}, room{20_000 + 10*entryBytes, 10})
 	require.NoError(t, err)
 	was, err := d.Settle([]string{"web"})
 	require.NoError(t, err)

@@ -32,7 +32,7 @@ const (
 // Unpack takes over the disk of another node's allocation, from its snapshot: the shared data
 // directory, and the local directories of the tasks named; other tasks' are skipped. Nothing is written
 // anywhere else, whatever the archive says. At most sizeMB is taken, or half of what the file system has left
-// where that is more, and at most [MaxDiskEntries]. Devices, pipes and other names of files are left out,
+// where that is more, with 4 KiB for each file, and at most [MaxDiskEntries]. Devices, pipes and other names of files are left out,
 // and how many were is returned. Nothing of the disk may be there yet. After an error nothing is taken;
 // one that is the archive's is ErrDisk.
 func (d *Dir) Unpack(ctx context.Context, in io.Reader, tasks []string, sizeMB int) (leftOut int, err error) {
@@ -306,9 +306,8 @@ func (u *unpacking) file(name string, mode fs.FileMode, content io.Reader) error
 	}
 	// One byte more tells that there are too many. The reader may make up what is not in the archive.
 	n, err := io.Copy(f, &bounded{u.ctx, io.LimitReader(content, u.room.bytes-u.taken+1), math.MaxInt64})
-	u.taken += n
-	if err == nil && u.taken > u.room.bytes {
-		err = refuse("it has more than %d MiB: that is half of what is left here, and more than the size of its group's ephemeral_disk", u.room.bytes>>20)
+	if err == nil {
+		err = u.take(n)
 	}
 	if err == nil {
 		err = f.Chmod(mode)
@@ -340,10 +339,21 @@ func (u *unpacking) makeWay(name string) error {
 	return u.root.Remove(name)
 }
 
+// entryBytes is what a file takes of a disk besides its content.
+const entryBytes = 4 << 10
+
 // count counts what is made, also of directories that are only in others' names.
 func (u *unpacking) count() error {
 	if u.entries++; u.entries > u.room.entries {
 		return refuse("it has more than %d files", u.room.entries)
+	}
+	return u.take(entryBytes)
+}
+
+// take takes so many bytes of the room.
+func (u *unpacking) take(n int64) error {
+	if u.taken += n; u.taken > u.room.bytes {
+		return refuse("it has more than %d MiB, with %d KiB for each file: that is half of what is left here, and more than the size of its group's ephemeral_disk", u.room.bytes>>20, entryBytes>>10)
 	}
 	return nil
 }
