@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
@@ -264,9 +265,10 @@ func (d *Findings) disk(cfg config.Config, at string) {
 
 // setAside looks for files that were damaged, which nobody but the operator removes.
 func (d *Findings) setAside(dir string) {
-	damaged, _ := filepath.Glob(filepath.Join(dir, "*.damaged-*")) // the pattern is a good one
+	damaged, _ := fs.Glob(os.DirFS(dir), "*.damaged-*") // the pattern is a good one
 	if len(damaged) > 0 {
-		d.Add(FindingWarning, "data", "damaged", fmt.Sprintf("files were damaged and set aside (%d), the last as %s", len(damaged), damaged[len(damaged)-1]), "look whether all runs that should, wasmnode job status; then remove them")
+		last := filepath.Join(dir, damaged[len(damaged)-1])
+		d.Add(FindingWarning, "data", "damaged", fmt.Sprintf("files were damaged and set aside (%d), the last as %s", len(damaged), last), "look whether all runs that should, wasmnode job status; then remove them")
 	}
 }
 

@@ -56,7 +56,7 @@ func (a *agent) openSinks() error {
 				}
 				a.conditions.set(structs.Condition{
 					Name:   condition,
-					Text:   fmt.Sprintf("event_sink %q: nothing can be delivered: %v: it is tried until it works", name, err),
+					Text:   fmt.Sprintf("event_sink %q: nothing can be delivered: it is tried until it works, and the log says why", name), // who has no token is told this
 					Remedy: fmt.Sprintf("look at what receives the events, and at the block event_sink %q of the configuration", name),
 				})
 			},

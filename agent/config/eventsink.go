@@ -149,10 +149,10 @@ func (c Config) sinkFaults() (faults []error) {
 			s.webhookFaults(fault)
 		case SinkFile:
 			s.fileFaults(fault)
-			if other, taken := paths[s.Path]; taken {
+			if other, taken := paths[filepath.Clean(s.Path)]; taken {
 				fault("path: %q is that of event_sink %q already", s.Path, other)
 			}
-			paths[s.Path] = name
+			paths[filepath.Clean(s.Path)] = name
 		case SinkJournal:
 		default:
 			fault("type: %q is not one of webhook, file, journal", s.Type)

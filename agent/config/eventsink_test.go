@@ -97,6 +97,7 @@ func TestWhatIsWrongWithAnEventSinkIsSaid(t *testing.T) {
 		{file(`rotate_max_files = 0`), `event_sink "s": rotate_max_files: 0 is not between 1 and 1000`},
 		{file(`rotate_max_files = 1001`), `event_sink "s": rotate_max_files: 1001 is not between 1 and 1000`},
 		{file("") + strings.Replace(file(""), `"s"`, `"t"`, 1), `event_sink "t": path: "/x" is that of event_sink "s" already`},
+		{file("") + strings.NewReplacer(`"s"`, `"t"`, `"/x"`, `"/y/..//x"`).Replace(file("")), `event_sink "t": path: "/y/..//x" is that of event_sink "s" already`},
 		{`event_log_level = "loud"`, `event_log_level: "loud" is not one of trace, debug, info, warn, error, off`},
 	} {
 		cfg := Default()
