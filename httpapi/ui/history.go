@@ -14,7 +14,7 @@ const (
 	points = 60
 	// apart is the least time between two of them, however many look.
 	apart = 2 * time.Second
-	// thingsKept is how many tasks, plugins and devices figures are kept of, and so 468 KiB at
+	// thingsKept is how many tasks, plugins and devices figures are kept of, and so 364 KiB at
 	// most; those that nobody looked at for longest go.
 	thingsKept = 256
 	// gap is the time after which what was seen before says nothing of now.
