@@ -92,23 +92,44 @@ func (c *certificates) onDisk() string {
 
 // read makes a configuration of what the files have now.
 func (c *certificates) read() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(c.files.CertFile, c.files.KeyFile)
+	own, err := ownCertificates(c.files.CertFile, c.files.KeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("cert_file, key_file: %w", err)
+		return nil, err
 	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
-	if c.files.CAFile != "" {
-		pem, err := os.ReadFile(c.files.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("ca_file: %w", err)
-		}
-		cfg.ClientCAs = x509.NewCertPool()
-		if !cfg.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca_file: %s has no certificate in PEM", c.files.CAFile)
-		}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: own}
+	if cfg.ClientCAs, err = authorities(c.files.CAFile); err != nil {
+		return nil, err
 	}
 	if c.files.VerifyHTTPSClient {
 		cfg.ClientAuth = tls.RequireAndVerifyClientCert
 	}
 	return cfg, nil
+}
+
+// ownCertificates are those that the files have by which one proves who it is; without files, none.
+func ownCertificates(certFile, keyFile string) ([]tls.Certificate, error) {
+	if certFile == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("cert_file, key_file: %w", err)
+	}
+	return []tls.Certificate{pair}, nil
+}
+
+// authorities are those that a file has; nil without a file, which stands for the system's.
+func authorities(caFile string) (*x509.CertPool, error) {
+	if caFile == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("ca_file: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("ca_file: %s has no certificate in PEM", caFile)
+	}
+	return pool, nil
 }

@@ -74,7 +74,8 @@ func (a *agent) schedules() (n int) {
 
 // connect makes the servers the control plane.
 func (a *agent) connect() error {
-	secured, err := serverTLS(a.cfg.Access.TLS, a.cfg.Region)
+	secured := func() (*tls.Config, error) { return serverTLS(a.cfg.Access.TLS, a.cfg.Region) }
+	_, err := secured()
 	if err != nil {
 		return fmt.Errorf("tls: %w", err)
 	}
@@ -156,23 +157,12 @@ func nodeTLS(t config.TLS, region string) (*tls.Config, error) {
 // clusterTLS is that of connections to who has the certificate for a name, from the cluster's authority.
 func clusterTLS(t config.TLS, name string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
-	if t.CAFile != "" {
-		authorities, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, err
-		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(authorities) {
-			return nil, fmt.Errorf("%s: there is no certificate in it", t.CAFile)
-		}
+	var err error
+	if c.RootCAs, err = authorities(t.CAFile); err != nil {
+		return nil, err
 	}
-	if t.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
-			return nil, err
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
+	c.Certificates, err = ownCertificates(t.CertFile, t.KeyFile)
+	return c, err
 }
 
 // knownPlane is the control plane of a node of a cluster as the HTTP API needs it, where that

@@ -127,5 +127,5 @@ func TestOnlyServersOfTheAuthorityAreTaken(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "ca.pem")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	_, err = serverTLS(config.TLS{RPC: true, CAFile: empty}, "global")
-	require.True(t, err != nil && strings.HasSuffix(err.Error(), "there is no certificate in it"))
+	require.True(t, err != nil && strings.HasSuffix(err.Error(), "has no certificate in PEM"))
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -123,23 +122,11 @@ func webhook(s config.EventSink) (c eventsink.WebhookConfig, err error) {
 		}
 	}
 	c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	if s.CAFile != "" {
-		authorities, err := os.ReadFile(s.CAFile)
-		if err != nil {
-			return c, fmt.Errorf("ca_file: %w", err)
-		}
-		if c.TLS.RootCAs = x509.NewCertPool(); !c.TLS.RootCAs.AppendCertsFromPEM(authorities) {
-			return c, fmt.Errorf("ca_file: %s has no certificate in PEM", s.CAFile)
-		}
+	if c.TLS.RootCAs, err = authorities(s.CAFile); err != nil {
+		return c, err
 	}
-	if s.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
-		if err != nil {
-			return c, fmt.Errorf("cert_file, key_file: %w", err)
-		}
-		c.TLS.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
+	c.TLS.Certificates, err = ownCertificates(s.CertFile, s.KeyFile)
+	return c, err
 }
 
 // readSecret reads a key. The end of its line is none of it.

@@ -66,12 +66,12 @@ func TestServersAreAskedOnBehalfOfACaller(t *testing.T) {
 // joinAnswering is a control plane whose server answers what it is told to, and a ping.
 func joinAnswering(t *testing.T, answer func(ctx context.Context, method string, decode func(any) error) (any, error)) *ControlPlane {
 	t.Helper()
-	address, _ := listen(t, &wire.Handler{Call: func(ctx context.Context, method string, decode func(any) error) (any, error) {
+	address, _ := listen(t, wire.Options{Handler: &wire.Handler{Call: func(ctx context.Context, method string, decode func(any) error) (any, error) {
 		if method == "Status.Ping" {
 			return nil, nil
 		}
 		return answer(ctx, method, decode)
-	}})
+	}}})
 	cp := join(t, address)
 	_, err := cp.servers.await(t.Context(), nil)
 	require.NoError(t, err)

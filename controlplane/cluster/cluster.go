@@ -23,8 +23,8 @@ type Config struct {
 	// are learned from them.
 	Servers []string
 	Region  string
-	// TLS is that of connections to servers; nil: they have none.
-	TLS *tls.Config
+	// TLS returns that of a connection to a server, nil for none; optional: they have none.
+	TLS func() (*tls.Config, error)
 	// NodeTLS returns that of connections to other nodes that have it; optional: they are verified as any.
 	NodeTLS func() (*tls.Config, error)
 	// Secret returns the node's secret ID, which it made when it was new. It is asked once the
@@ -96,7 +96,7 @@ func Open(cfg Config) (*ControlPlane, error) {
 	}
 	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, introduction: introduction, volumes: volumes, wake: wake.New(), pulled: newPulled(), remembered: maxRemembered}
 	cp.asked, cp.leftOpen, cp.resolved = make(places, MaxAsked), make(places, MaxAsked), make(places, MaxAsked)
-	cp.servers = connect(list, wire.Options{TLS: cfg.TLS, Handler: cfg.Handler, Logger: cfg.Logger}, cfg.Region, cmp.Or(cfg.patience, answerTimeout))
+	cp.servers = connect(list, wire.Options{Handler: cfg.Handler, Logger: cfg.Logger}, cfg.TLS, cfg.Region, cmp.Or(cfg.patience, answerTimeout))
 	return cp, nil
 }
 

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -63,6 +64,7 @@ func isAddress(text string) bool {
 type servers struct {
 	configured []string
 	options    wire.Options
+	secured    func() (*tls.Config, error) // optional
 	region     string
 	logger     hclog.Logger
 	ctx        context.Context
@@ -84,8 +86,8 @@ type session struct {
 }
 
 // connect keeps connecting until close.
-func connect(list []string, o wire.Options, region string, patience time.Duration) *servers {
-	s := &servers{configured: list, options: o, region: region, logger: o.Logger, patience: patience, changed: make(chan struct{})}
+func connect(list []string, o wire.Options, secured func() (*tls.Config, error), region string, patience time.Duration) *servers {
+	s := &servers{configured: list, options: o, secured: secured, region: region, logger: o.Logger, patience: patience, changed: make(chan struct{})}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.running.Go(s.keep)
 	return s
@@ -150,14 +152,20 @@ func (s *servers) leave(session *wire.Session) {
 func (s *servers) dial(address string) (*session, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
 	defer cancel()
-	w, err := wire.Dial(ctx, address, s.options)
+	o, err := s.options, error(nil)
+	if s.secured != nil { // certificates may have been replaced
+		if o.TLS, err = s.secured(); err != nil {
+			return nil, fmt.Errorf("tls: %w", err)
+		}
+	}
+	w, err := wire.Dial(ctx, address, o)
 	if err != nil {
 		return nil, err
 	}
 	if err := w.Call(ctx, "Status.Ping", query{request: request{Region: s.region}, AllowStale: true}, nil); err != nil {
 		s.leave(w)
 		hint := "is it the RPC port of a Nomad server, and do the servers want TLS: tls { rpc = true }?"
-		if s.options.TLS != nil {
+		if o.TLS != nil {
 			hint = "do its servers have TLS, and do they accept the certificate for client." + s.region + ".nomad?"
 		}
 		return nil, fmt.Errorf("%s: %w: %s", address, err, hint)

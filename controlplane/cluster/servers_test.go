@@ -2,7 +2,11 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"net"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
+	"github.com/wasmnode/wasmnode/internal/certtest"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -19,13 +24,13 @@ import (
 // hold it.
 func behind(t *testing.T, through func(method string, answer func() (any, error)) (any, error), s *server) (address string, joined chan *wire.Session) {
 	t.Helper()
-	return listen(t, &wire.Handler{Call: func(ctx context.Context, method string, decode func(any) error) (any, error) {
+	return listen(t, wire.Options{Handler: &wire.Handler{Call: func(ctx context.Context, method string, decode func(any) error) (any, error) {
 		return through(method, func() (any, error) { return s.answer(ctx, method, decode) })
-	}})
+	}}})
 }
 
 // listen serves a handler's answers. The first session of a node is sent to joined.
-func listen(t *testing.T, handler *wire.Handler) (address string, joined chan *wire.Session) {
+func listen(t *testing.T, o wire.Options) (address string, joined chan *wire.Session) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -37,7 +42,7 @@ func listen(t *testing.T, handler *wire.Handler) (address string, joined chan *w
 			if err != nil {
 				return
 			}
-			session, err := wire.Accept(context.Background(), conn, wire.Options{Handler: handler})
+			session, err := wire.Accept(context.Background(), conn, o)
 			if err != nil {
 				continue
 			}
@@ -132,4 +137,32 @@ func TestWhatIsToldAgainNeverComesAfterWhatIsNewer(t *testing.T) {
 		told = n
 	}
 	require.Greater(t, len(s.reports), 2, "it was told again")
+}
+
+// Certificates that were replaced are those of the next connection, and files that are being
+// replaced may be read halfway.
+func TestTheCertificatesAreReadForEachConnection(t *testing.T) {
+	ours, s := certtest.NewAuthority(t), startServer(t)
+	cert, key := ours.Write(t, t.TempDir(), "server.global.nomad")
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	require.NoError(t, err)
+	address, _ := listen(t, wire.Options{TLS: &tls.Config{Certificates: []tls.Certificate{pair}}, Handler: &wire.Handler{Call: s.answer}})
+	pem, err := os.ReadFile(ours.File(t))
+	require.NoError(t, err)
+	read := 0 // by one goroutine, after another
+	secured := func() (*tls.Config, error) {
+		read++
+		c := &tls.Config{ServerName: "server.global.nomad", RootCAs: x509.NewCertPool()}
+		switch read {
+		case 1:
+			return nil, errors.New("half a file")
+		case 3:
+			require.True(t, c.RootCAs.AppendCertsFromPEM(pem))
+		}
+		return c, nil
+	}
+	cp := joinWith(t, Config{Servers: []string{address}, TLS: secured})
+	registered(t, cp)
+	require.NoError(t, cp.Close())
+	require.Equal(t, 3, read)
 }
