@@ -65,6 +65,7 @@ type addressesBlock struct {
 type clientBlock struct {
 	Servers        *[]string          `hcl:"servers,optional"`
 	ServerJoin     *serverJoinBlock   `hcl:"server_join,block"`
+	StandaloneJobs *string            `hcl:"standalone_jobs,optional"`
 	NodeClass      *string            `hcl:"node_class,optional"`
 	Options        *hcl.Attribute     `hcl:"options,optional"`
 	NodePool       *string            `hcl:"node_pool,optional"`
@@ -413,6 +414,7 @@ func (l *loader) apply(f *file) {
 func (l *loader) client(b *clientBlock) {
 	c := &l.config.Client
 	set(&c.Servers, b.Servers)
+	set(&c.StandaloneJobs, b.StandaloneJobs)
 	if b.ServerJoin != nil && b.ServerJoin.RetryJoin != nil {
 		c.Servers = slices.Concat(c.Servers, *b.ServerJoin.RetryJoin)
 	}
