@@ -35,6 +35,7 @@ type pool struct {
 
 	mu      sync.Mutex
 	idle    []*instance // all of the current generation
+	waiting int         // calls that had no place when they came, and have no instance yet
 	current generation
 }
 
@@ -130,14 +131,53 @@ func (p *pool) lease(ctx context.Context, op string) (_ context.Context, _ *leas
 			return nil, nil, abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("plugin %s runs %d commands, which is the limit", p.plugin.Name(), cap(slots)))
 		}
 	}
+	waited := false
 	select {
 	case slots <- struct{}{}:
-		l.slots = slots
-	case <-ctx.Done():
-		return nil, nil, fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(slots), context.Cause(ctx))
+	default:
+		waited = true
+		if err = p.await(ctx, slots); err != nil {
+			return nil, nil, fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(slots), err)
+		}
 	}
-	l.inst, err = p.take(ctx, mustRun(op))
+	l.slots = slots
+	l.inst, err = p.take(ctx, mustRun(op), waited)
 	return ctx, l, err
+}
+
+// await waits for a place. An instance that a call gives back meanwhile is kept for this one,
+// until it takes one.
+func (p *pool) await(ctx context.Context, slots chan<- struct{}) error {
+	p.mu.Lock()
+	p.waiting++
+	p.mu.Unlock()
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	p.waiting--
+	spare := p.spareLocked()
+	p.mu.Unlock()
+	closeAll(ctx, spare)
+	return context.Cause(ctx)
+}
+
+// spareLocked takes the idle instances that are not to be kept. The lock is held.
+func (p *pool) spareLocked() (spare []*instance) {
+	if n := p.max + p.waiting; len(p.idle) > n {
+		spare = slices.Clone(p.idle[n:])
+		clear(p.idle[n:])
+		p.idle = p.idle[:n]
+	}
+	return spare
+}
+
+func closeAll(ctx context.Context, instances []*instance) {
+	for _, i := range instances {
+		i.close(ctx)
+	}
 }
 
 // release gives the place and the instance back; one that is not reusable is closed.
@@ -153,9 +193,12 @@ func (l *lease) release(ctx context.Context) {
 }
 
 // take returns an idle instance, or makes one; exempt: for a call that needs no processor time
-// to be left.
-func (p *pool) take(ctx context.Context, exempt bool) (*instance, error) {
+// to be left; waited: for one that has awaited its place.
+func (p *pool) take(ctx context.Context, exempt, waited bool) (*instance, error) {
 	p.mu.Lock()
+	if waited {
+		p.waiting--
+	}
 	if r := recordedCall(ctx); r != nil {
 		own := p.current.apart(r)
 		p.mu.Unlock()
@@ -173,19 +216,18 @@ func (p *pool) take(ctx context.Context, exempt bool) (*instance, error) {
 	return p.newInstance(ctx, current, exempt)
 }
 
-// put keeps an instance for the next call, or closes it.
+// put keeps an instance for the next calls, a few and those that wait now, or closes it.
 func (p *pool) put(ctx context.Context, inst *instance, reusable bool) {
 	inst.flush()
 	inst.secrets = nil // nobody keeps a task's
 	p.mu.Lock()
-	if reusable && inst.generation == p.current.number && len(p.idle) < p.max {
+	closed := []*instance{inst}
+	if reusable && inst.generation == p.current.number {
 		p.idle = append(p.idle, inst)
-		inst = nil
+		closed = p.spareLocked()
 	}
 	p.mu.Unlock()
-	if inst != nil {
-		inst.close(ctx)
-	}
+	closeAll(ctx, closed)
 }
 
 // prepare makes an instance and keeps it: it fails when the plugin cannot be set up.
@@ -217,9 +259,7 @@ func (p *pool) renew(ctx context.Context, change func(now *settings) *settings) 
 	if old.snapshot != nil {
 		old.snapshot.Close()
 	}
-	for _, i := range idle {
-		i.close(ctx)
-	}
+	closeAll(ctx, idle)
 	if old.settings != nil {
 		old.settings.http.Close() // what was connected to may not be granted any more
 	}
