@@ -20,8 +20,9 @@ import (
 type Containerd struct {
 	Engine
 	Namespace string
+	t         testing.TB // with which it ends
 	dir       string
-	stop      func()
+	stop      func() // nil: it was stopped
 }
 
 const containerdConfig = `version = 2
@@ -41,14 +42,13 @@ func NewContainerd(t testing.TB) *Containerd {
 	need(t, "ctr", "containerd")
 	need(t, "runc", "runc")
 	dir := directory(t)
-	c := &Containerd{Engine: Engine{Name: "containerd", Socket: filepath.Join(dir, "s")}, Namespace: filepath.Base(dir), dir: dir}
+	c := &Containerd{Engine: Engine{Name: "containerd", Socket: filepath.Join(dir, "s")}, Namespace: filepath.Base(dir), t: t, dir: dir}
 	require.NoError(t, os.WriteFile(dir+"/config.toml", []byte(strings.ReplaceAll(containerdConfig, "DIR", dir)), 0o600))
 	t.Cleanup(func() {
 		removeCgroups(c.Namespace)
 		_ = os.RemoveAll("/run/containerd/runc/" + c.Namespace) // where runc keeps what it runs, empty now
 	})
-	c.Start(t)
-	t.Cleanup(func() { c.RemoveAll(t) })
+	c.Start()
 	archive := filepath.Join(dir, "image.tar")
 	require.NoError(t, os.WriteFile(archive, imageArchive(t, Image, layer(t, program(t))), 0o600))
 	c.Control(t, "images", "import", archive)
@@ -56,14 +56,23 @@ func NewContainerd(t testing.TB) *Containerd {
 }
 
 // Start starts it, also again.
-func (c *Containerd) Start(t testing.TB) {
-	t.Helper()
-	c.stop = start(t, c.dir, exec.Command("containerd", "--config", c.dir+"/config.toml"), func() {})
-	require.Eventually(t, func() bool { return c.control("version") == nil }, longest, pollTime, "containerd does not start")
+func (c *Containerd) Start() {
+	c.t.Helper()
+	c.stop = start(c.t, c.dir, exec.Command("containerd", "--config", c.dir+"/config.toml"), func() {})
+	require.Eventually(c.t, func() bool { return c.control("version") == nil }, longest, pollTime, "containerd does not start")
+	c.t.Cleanup(func() {
+		c.RemoveAll(c.t)
+		c.Stop()
+	})
 }
 
-// Stop ends it. What it runs goes on.
-func (c *Containerd) Stop() { c.stop() }
+// Stop ends it, unless it was. What it runs goes on.
+func (c *Containerd) Stop() {
+	if c.stop != nil {
+		c.stop()
+		c.stop = nil
+	}
+}
 
 // Control runs a command of its own tool in the namespace, and returns the words that it answers.
 func (c *Containerd) Control(t testing.TB, args ...string) []string {
@@ -86,9 +95,12 @@ func (c *Containerd) Containers(t testing.TB) []string {
 	return c.Control(t, "containers", "list", "--quiet")
 }
 
-// RemoveAll removes all containers with what they have, by force.
+// RemoveAll removes all containers with what they have, by force, unless it was stopped.
 func (c *Containerd) RemoveAll(t testing.TB) {
 	t.Helper()
+	if c.stop == nil {
+		return
+	}
 	for _, id := range c.Control(t, "tasks", "list", "--quiet") {
 		_ = c.control("tasks", "rm", "--force", id) // it may have ended meanwhile
 	}

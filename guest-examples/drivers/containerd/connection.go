@@ -109,11 +109,11 @@ func (c *connection) call(method string, request []byte, longest time.Duration, 
 	if err := c.send(method, request); err != nil {
 		return lost(err)
 	}
-	err := c.receive(take)
-	if _, said := errors.AsType[*abi.Error](err); said {
-		return err
+	outcome, err := c.receive(take)
+	if err != nil {
+		return lost(err)
 	}
-	return lost(err)
+	return outcome
 }
 
 // lost says that a connection was: that may pass.
@@ -247,40 +247,40 @@ func (c *connection) takeWindow(stream uint32, more int64) {
 	}
 }
 
-// receive reads the answer to the last call.
-func (c *connection) receive(take func(message []byte) error) error {
+// receive reads the answer to the last call. The outcome is what the server makes of it, or what
+// take does; an error is the connection's.
+func (c *connection) receive(take func(message []byte) error) (outcome, err error) {
 	var body []byte
-	for {
+	for outcome == nil {
 		h, err := c.readFrame()
 		switch {
 		case err != nil:
-			return err
+			return nil, err
 		case h.stream != c.stream:
 		case h.kind == frameReset:
-			return abi.NewRecoverableError(abi.Unavailable, "containerd has broken the call off")
+			return abi.NewRecoverableError(abi.Unavailable, "containerd has broken the call off"), nil
 		case h.kind == frameHeaders:
 			if err := c.readHeaders(h); err != nil {
-				return err
+				return nil, err
 			}
 			if h.flags&flagEnd != 0 {
-				return c.outcome()
+				return c.outcome(), nil
 			}
 		case h.kind == frameData:
-			if body, err = c.takeData(h, body, take); err != nil {
-				return err
+			content, err := c.takeData(h)
+			if err != nil {
+				return nil, err
+			}
+			if body, outcome, err = messages(append(body, content...), take); err != nil {
+				return nil, err
 			}
 		}
 	}
+	return outcome, nil
 }
 
-// takeData hands over the messages that are whole, lets the server send as much again, and
-// returns the rest.
-func (c *connection) takeData(h head, body []byte, take func(message []byte) error) ([]byte, error) {
-	content, err := unpadded(h, c.frame)
-	if err != nil {
-		return nil, err
-	}
-	body = append(body, content...)
+// takeData returns a frame's data, and lets the server send as much again.
+func (c *connection) takeData(h head) ([]byte, error) {
 	if n := uint32(len(c.frame)); n > 0 {
 		more := binary.BigEndian.AppendUint32(nil, n)
 		if err := errors.Join(c.writeFrame(frameWindow, 0, 0, more), c.writeFrame(frameWindow, 0, c.stream, more)); err != nil {
@@ -290,20 +290,25 @@ func (c *connection) takeData(h head, body []byte, take func(message []byte) err
 	if h.flags&flagEnd != 0 {
 		return nil, io.ErrUnexpectedEOF // the status comes in headers
 	}
-	for len(body) >= 5 {
+	return unpadded(h, c.frame)
+}
+
+// messages hands over those that are whole, and returns the rest.
+func messages(body []byte, take func(message []byte) error) (rest []byte, outcome, err error) {
+	for len(body) >= 5 && outcome == nil {
 		n := binary.BigEndian.Uint32(body[1:])
 		switch {
-		case body[0] != 0 || n > maxMessage:
-			return nil, errors.New("a message is compressed, or too large")
+		case body[0] != 0:
+			return nil, nil, errors.New("a message is compressed")
+		case n > maxMessage:
+			return nil, nil, errors.New("a message is larger than 4 MiB")
 		case uint32(len(body)-5) < n:
-			return body, nil
+			return body, nil, nil
 		}
-		if err := take(body[5 : 5+n]); err != nil {
-			return nil, err
-		}
+		outcome = take(body[5 : 5+n])
 		body = body[5+n:]
 	}
-	return body, nil
+	return body, outcome, nil
 }
 
 func unpadded(h head, b []byte) ([]byte, error) {

@@ -134,8 +134,11 @@ type container struct {
 	created time.Time
 }
 
-// specType is the name of that specification.
-const specType = "types.containerd.io/opencontainers/runtime-spec/1/Spec"
+// The names of that specification, and of its part that is a process.
+const (
+	specType    = "types.containerd.io/opencontainers/runtime-spec/1/Spec"
+	processType = "types.containerd.io/opencontainers/runtime-spec/1/Process"
+)
 
 func (c *client) createContainer(k container) error {
 	m, runtime := about(k.id), about(c.runtime)
@@ -153,7 +156,7 @@ func (c *client) createContainer(k container) error {
 
 // containerOf reads a container, as much as is used of it.
 func containerOf(f fields) container {
-	return container{id: f.text(1), labels: f.texted(2), image: f.text(3), created: timeOf(f.get(8))}
+	return container{id: f.text(1), labels: f.texted(2), image: f.text(3), spec: f.get(5, 2), created: timeOf(f.get(8))}
 }
 
 // timeOf reads a time.
@@ -270,14 +273,15 @@ const (
 	processStopped = 3
 )
 
-// status is a process's state.
+// status is the state of a container's first process.
 type status struct {
-	state uint64
-	exit  exit
+	state  uint64
+	stdout string // the path of its file
+	exit   exit
 }
 
 func (c *client) status(id string) (status, error) {
 	answer, err := c.ask("tasks.v1.Tasks/Get", about(id))
 	p := answer.get(1)
-	return status{p.number(4), exitOf(p, 9, 10)}, err
+	return status{p.number(4), p.text(6), exitOf(p, 9, 10)}, err
 }

@@ -39,8 +39,31 @@ func appendJSON(b []byte, value any) []byte {
 		return appendList(b, v)
 	case []object:
 		return appendList(b, v)
+	case config.Value:
+		return appendValue(b, v)
 	}
 	return append(b, "null"...)
+}
+
+// appendValue appends what was read, as it was.
+func appendValue(b []byte, v config.Value) []byte {
+	switch v.Kind() {
+	case config.Object:
+		members := object{}
+		for _, f := range v.Fields() {
+			members[f.Name] = f.Value
+		}
+		return appendJSON(b, members)
+	case config.List:
+		return appendList(b, v.Items())
+	case config.String:
+		return appendJSON(b, v.Text())
+	case config.Number:
+		return appendJSON(b, v.Int())
+	case config.Bool:
+		return appendJSON(b, v.Bool())
+	}
+	return appendJSON(b, nil)
 }
 
 func appendList[T any](b []byte, items []T) []byte {

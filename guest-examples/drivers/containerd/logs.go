@@ -64,68 +64,62 @@ func removeOutput(ctx context.Context, name string) error {
 // turn is how much of one stream is copied before it is the other one's turn, in bytes.
 const turn = 1 << 20
 
-// output is one stream of a container's output on its way to the task's log.
-type output struct {
-	stream uint32
-	name   string
-	at     int64 // how much of the file is in the task's log
+// tail is a file of output that is copied as it grows.
+type tail struct {
+	name string
+	at   int64 // how much of it is copied
+	to   io.Writer
 }
 
-// newOutput finds out how far a stream is copied.
-func newOutput(ctx context.Context, id string, stream uint32) (*output, error) {
-	mark, since, err := task.Marked(ctx, stream)
-	if err != nil {
-		return nil, err
-	}
-	at, _ := strconv.ParseInt(string(mark), 10, 64) // 0 without a mark
-	return &output{stream, outputName(id, stream), at + int64(since)}, nil
-}
-
-// copyNew copies what the file has more, and says whether it had. An agent that ends between the
-// output and the mark is none the worse: the node counts what came after a mark.
-func (o *output) copyNew(ctx context.Context) (more bool, err error) {
+// copyNew copies what the file has more, and says how much that was.
+func (o *tail) copyNew(ctx context.Context) (n int64, err error) {
 	f, err := os.Open(task.Dir(ctx) + "/" + o.name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // there never was any
+		return 0, nil // there never was any
 	}
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer func() { _ = f.Close() }()
 	if _, err := f.Seek(o.at, io.SeekStart); err != nil {
-		return false, err
+		return 0, err
 	}
-	to := task.Stdout(ctx)
-	if o.stream == stderr {
-		to = task.Stderr(ctx)
-	}
-	n, err := io.Copy(to, io.LimitReader(f, turn))
+	n, err = io.Copy(o.to, io.LimitReader(f, turn))
 	o.at += n
-	if err != nil || n == 0 {
-		return n > 0, err
-	}
-	return true, task.Mark(ctx, o.stream, []byte(strconv.FormatInt(o.at, 10)))
+	return n, err
 }
 
-// outputs are the streams of a container.
+// output is one stream of a container's output on its way to the task's log.
+type output struct {
+	tail
+	stream uint32
+}
+
+// outputs are the streams of a container, from where they are in the task's log. An agent that
+// ends between output and its mark is none the worse: the node counts what came after a mark.
 func outputs(ctx context.Context, id string) (all []*output, err error) {
-	for _, stream := range []uint32{stdout, stderr} {
-		o, err := newOutput(ctx, id, stream)
+	for stream, to := range map[uint32]io.Writer{stdout: task.Stdout(ctx), stderr: task.Stderr(ctx)} {
+		mark, since, err := task.Marked(ctx, stream)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, o)
+		at, _ := strconv.ParseInt(string(mark), 10, 64) // 0 without a mark
+		all = append(all, &output{tail{outputName(id, stream), at + int64(since), to}, stream})
 	}
 	return all, nil
 }
 
+// copyAll copies what there is more, and says whether there was.
 func copyAll(ctx context.Context, all []*output) (more bool, err error) {
 	for _, o := range all {
-		some, err := o.copyNew(ctx)
+		n, err := o.copyNew(ctx)
+		if err == nil && n > 0 {
+			more = true
+			err = task.Mark(ctx, o.stream, []byte(strconv.FormatInt(o.at, 10)))
+		}
 		if err != nil {
 			return more, err
 		}
-		more = more || some
 	}
 	return more, nil
 }

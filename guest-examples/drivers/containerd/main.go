@@ -62,6 +62,7 @@ func (*containerd) Describe() *driver.Description {
 		Version: version,
 		Capabilities: &driver.Capabilities{
 			SendSignals:         true,
+			Exec:                true,
 			FilesystemIsolation: driver.IsolationImage,
 			NetworkNamespaces:   true,
 		},
