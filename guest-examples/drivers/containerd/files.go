@@ -83,7 +83,7 @@ func (b *builder) mounted(m mountConfig) object {
 		switch {
 		case slices.Contains(plainOptions, o), m.kind == "tmpfs" && valued && slices.Contains([]string{"size", "mode", "uid", "gid", "nr_inodes"}, name):
 		case slices.Contains(sharedOptions, o):
-			b.needVolumes("mounts: have the option " + o)
+			b.needVolumes("have the mount option " + o)
 		default:
 			b.refuse("mounts: there is no option " + strconv.Quote(o))
 		}

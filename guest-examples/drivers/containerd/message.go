@@ -110,13 +110,6 @@ func (f fields) get(path ...protowire.Number) fields {
 
 func (f fields) text(path ...protowire.Number) string { return string(f.get(path...)) }
 
-func (f fields) texts(field protowire.Number) (values []string) {
-	for _, v := range f.all(field) {
-		values = append(values, string(v))
-	}
-	return values
-}
-
 // texted is a field that maps texts to texts.
 func (f fields) texted(field protowire.Number) map[string]string {
 	values := map[string]string{}
@@ -126,7 +119,7 @@ func (f fields) texted(field protowire.Number) map[string]string {
 	return values
 }
 
-// number is a number at a path; nil: it is not there, and so 0.
+// number is a number at a path.
 func (f fields) number(path ...protowire.Number) (value uint64) {
 	last := len(path) - 1
 	f.get(path[:last]...).each(path[last], protowire.VarintType, func(b []byte) { value, _ = protowire.ConsumeVarint(b) })
