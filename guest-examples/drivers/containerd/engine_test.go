@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -79,6 +81,8 @@ func TestWithARealContainerd(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *enginetest.Containerd){
 		"a container's life":                    aContainersLife,
 		"what a task says is in its container":  inTheContainer,
+		"networks":                              networks,
+		"a privileged container":                aPrivilegedContainer,
 		"stopping":                              stopping,
 		"memory":                                memory,
 		"a terminal":                            aTerminal,
@@ -176,6 +180,52 @@ func inTheContainer(t *testing.T, e *enginetest.Containerd) {
 
 func writeLocal(c *driver.TaskConfig) {
 	_ = os.WriteFile(filepath.Join(c.Directories.Local, "file"), []byte("of the task"), 0o600)
+}
+
+func networks(t *testing.T, e *enginetest.Containerd) {
+	n := on(t, e, "")
+	const link = "/proc/self/ns/net"
+	machines, err := os.Readlink(link)
+	require.NoError(t, err)
+	group := ownNetwork(t)
+	groups, err := os.Readlink(group)
+	require.NoError(t, err)
+	output, _ := ran(t, n, n.Task(with(`, "host_network": true`, "link", link)))
+	require.Equal(t, machines+"\n", output)
+	task := n.Task(job("link", link))
+	task.Network = &wasmnodev1.TaskNetwork{Mode: "bridge", Namespace: group, Ip: "10.0.0.9"}
+	output, _ = ran(t, n, task)
+	require.Equal(t, groups+"\n", output)
+	output, _ = ran(t, n, n.Task(job("link", link)))
+	require.NotContains(t, []string{machines + "\n", groups + "\n"}, output)
+}
+
+// ownNetwork makes a network's namespace, which is there until the test ends.
+func ownNetwork(t *testing.T) (path string) {
+	t.Helper()
+	made, done := make(chan string), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // and the thread ends with the goroutine
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			made <- err.Error()
+			return
+		}
+		made <- "/proc/" + strconv.Itoa(os.Getpid()) + "/task/" + strconv.Itoa(unix.Gettid()) + "/ns/net"
+		<-done
+	}()
+	t.Cleanup(func() { close(done) })
+	return <-made
+}
+
+func aPrivilegedContainer(t *testing.T, e *enginetest.Containerd) {
+	n := on(t, e, `, "allow_privileged": true`)
+	for config, code := range map[string]int32{ // the root of a machine that is virtual may have less than all
+		with(`, "privileged": true, "cap_drop": ["sys_resource"]`, "write", "/proc/sys/kernel/domainname", "x"): 0,
+		job("write", "/proc/sys/kernel/domainname", "x"):                                                        1,
+	} {
+		_, got := ran(t, n, n.Task(config))
+		require.Equal(t, code, got, "%s: %s", config, n.Stderr())
+	}
 }
 
 func stopping(t *testing.T, e *enginetest.Containerd) {

@@ -150,29 +150,23 @@ func capability(name string) string { return strings.TrimPrefix(strings.ToLower(
 
 // capabilities are what the container may do, which the operator bounds.
 func (b *builder) capabilities() []string {
-	if b.c.privileged {
-		if !b.d.settings.allowPrivileged {
-			b.refuse("privileged: the plugin's allow_privileged is not set")
-		}
-		return named(everyCapability)
-	}
-	allowed := b.d.settings.allowCaps
-	permits := func(name string) bool {
-		return slices.ContainsFunc(allowed, func(a string) bool { return capability(a) == name || a == "all" })
-	}
 	var drop []string
 	for _, name := range b.c.capDrop {
 		drop = append(drop, capability(name))
 	}
-	var have []string
-	for _, name := range defaultCapabilities {
-		if permits(name) && !slices.Contains(drop, name) && !slices.Contains(drop, "all") {
-			have = append(have, name)
+	have := slices.Clone(defaultCapabilities)
+	if b.c.privileged {
+		have = slices.Clone(everyCapability)
+		if !b.d.settings.allowPrivileged {
+			b.refuse("privileged: the plugin's allow_privileged is not set")
 		}
 	}
+	have = slices.DeleteFunc(have, func(name string) bool {
+		return !b.c.privileged && !b.permits(name) || slices.Contains(drop, name) || slices.Contains(drop, "all")
+	})
 	for _, name := range b.c.capAdd {
 		switch name = capability(name); {
-		case !permits(name):
+		case !b.permits(name):
 			b.refuse("cap_add: the plugin's allow_caps does not have " + name)
 		case name == "all":
 			return named(everyCapability)
@@ -183,6 +177,11 @@ func (b *builder) capabilities() []string {
 		}
 	}
 	return named(have)
+}
+
+// permits reports whether the operator lets tasks have a capability.
+func (b *builder) permits(name string) bool {
+	return slices.ContainsFunc(b.d.settings.allowCaps, func(a string) bool { return capability(a) == name || a == "all" })
 }
 
 // named are capabilities as the specification names them.
