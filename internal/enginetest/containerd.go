@@ -49,10 +49,23 @@ func NewContainerd(t testing.TB) *Containerd {
 		_ = os.RemoveAll("/run/containerd/runc/" + c.Namespace) // where runc keeps what it runs, empty now
 	})
 	c.Start()
-	archive := filepath.Join(dir, "image.tar")
-	require.NoError(t, os.WriteFile(archive, imageArchive(t, Image, layer(t, program(t))), 0o600))
-	c.Control(t, "images", "import", archive)
+	require.NoError(t, os.WriteFile(c.archive(), imageArchive(t, Image, layer(t, program(t))), 0o600))
+	c.Import(t)
 	return c
+}
+
+func (c *Containerd) archive() string { return filepath.Join(c.dir, "image.tar") }
+
+// Import imports the image.
+func (c *Containerd) Import(t testing.TB, options ...string) {
+	t.Helper()
+	c.Control(t, append(append([]string{"images", "import"}, options...), c.archive())...)
+}
+
+// Forget has containerd forget an image, and what only that needs.
+func (c *Containerd) Forget(t testing.TB, name string) {
+	t.Helper()
+	c.Control(t, "images", "rm", "--sync", name)
 }
 
 // Start starts it, also again.

@@ -27,8 +27,9 @@ type client struct {
 	engine
 }
 
-func (e engine) open(ctx context.Context) (*client, error) {
-	c, err := connect(ctx, e.socket, hpack.HeaderField{Name: "containerd-namespace", Value: e.namespace})
+// open connects, with more of what each call says of itself than the namespace.
+func (e engine) open(ctx context.Context, more ...hpack.HeaderField) (*client, error) {
+	c, err := connect(ctx, e.socket, append(more, hpack.HeaderField{Name: "containerd-namespace", Value: e.namespace})...)
 	if err != nil {
 		return nil, err
 	}

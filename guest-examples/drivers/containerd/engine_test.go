@@ -81,6 +81,7 @@ func TestWithARealContainerd(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *enginetest.Containerd){
 		"a container's life":                    aContainersLife,
 		"what a task says is in its container":  inTheContainer,
+		"an image that is not unpacked":         aPackedImage,
 		"networks":                              networks,
 		"a privileged container":                aPrivilegedContainer,
 		"stopping":                              stopping,
@@ -439,6 +440,23 @@ func aMissingImage(t *testing.T, e *enginetest.Containerd) {
 	require.EqualError(t, err, "containerd has no image docker.io/library/none:1 in the namespace "+e.Namespace+
 		", and the driver pulls none: ctr -n "+e.Namespace+" images pull docker.io/library/none:1 does, or images import with a file")
 	require.False(t, abi.IsRecoverable(err))
+}
+
+func aPackedImage(t *testing.T, e *enginetest.Containerd) {
+	n := on(t, e, "")
+	e.Forget(t, enginetest.Image)
+	require.Len(t, e.Control(t, "snapshots", "list"), 3, "the heading")
+	e.Import(t, "--no-unpack")
+	for range 2 {
+		output, code := ran(t, n, n.Task(job("print", "out", "", "0")))
+		require.Zero(t, code)
+		require.Equal(t, "out", output)
+	}
+	require.Len(t, e.Control(t, "leases", "list"), 4, "the heading")
+	other := `", "snapshotter": "native`
+	require.NoError(t, n.Configure(`{"namespace": "`+e.Namespace+other+`"}`))
+	output, _ := ran(t, n, n.Task(job("print", "out", "", "0")))
+	require.Equal(t, "out", output)
 }
 
 func twice(t *testing.T, e *enginetest.Containerd) {

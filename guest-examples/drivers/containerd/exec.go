@@ -138,7 +138,7 @@ func noInput(from io.Reader) error {
 	n, err := io.ReadAtLeast(from, make([]byte, 1), 1)
 	switch {
 	case n > 0:
-		return abi.NewError(abi.Unimplemented, "a command in a container of containerd has no input: that takes a named pipe, which no plugin can make")
+		return abi.NewError(abi.FailedPrecondition, "a command in a container of containerd has no input: that takes a named pipe, which no plugin can make")
 	case errors.Is(err, io.EOF):
 		return nil
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -12,7 +13,10 @@ import (
 // image is what an image says of its containers.
 type image struct {
 	name       string
-	chain      string // the snapshot that has all of its layers
+	config     string         // the digest of what it says
+	layers     []config.Value // their descriptors
+	diffs      []string       // the digests of the layers when they are unpacked
+	chain      string         // the snapshot that has all of them
 	env        []string
 	entrypoint []string
 	command    []string
@@ -38,8 +42,8 @@ func fullName(name string) string {
 	return name
 }
 
-// provideImage finds an image that is there.
-func (c *client) provideImage(name string) (*image, error) {
+// provideImage finds an image that is there, and unpacks it if nobody has.
+func (c *client) provideImage(ctx context.Context, name string) (*image, error) {
 	name = fullName(name)
 	answer, err := c.ask("images.v1.Images/Get", about(name))
 	if absent(err) {
@@ -52,6 +56,15 @@ func (c *client) provideImage(name string) (*image, error) {
 	i := &image{name: name}
 	if err := c.readImage(i, answer.text(1, 3, 2)); err != nil {
 		return nil, saying("image "+name, err)
+	}
+	if i.chain == "" {
+		return i, nil // it has no files
+	}
+	if found, err := c.hasSnapshot(i.chain); err != nil || found {
+		return i, err
+	}
+	if err := c.engine.unpack(ctx, i); err != nil {
+		return nil, saying("image "+name+" is not unpacked", err)
 	}
 	return i, nil
 }
@@ -70,11 +83,13 @@ func (c *client) readImage(i *image, digest string) error {
 			return err
 		}
 	}
-	v, err := c.readJSON(manifest.Get("config", "digest").Text())
+	i.config = manifest.Get("config", "digest").Text()
+	v, err := c.readJSON(i.config)
 	if err != nil {
 		return err
 	}
-	i.chain = chain(v.Get("rootfs", "diff_ids").Texts())
+	i.layers, i.diffs = manifest.Get("layers").Items(), v.Get("rootfs", "diff_ids").Texts()
+	i.chain = chain(i.diffs)
 	own := v.Get("config")
 	i.env, i.entrypoint, i.command = own.Get("Env").Texts(), own.Get("Entrypoint").Texts(), own.Get("Cmd").Texts()
 	i.dir, i.user = own.Get("WorkingDir").Text(), own.Get("User").Text()

@@ -93,7 +93,7 @@ func (d *containerd) start(ctx context.Context, c *client, b *builder) (err erro
 	if err = c.provideNamespace(); err != nil {
 		return err
 	}
-	if b.image, err = c.provideImage(b.c.image); err != nil {
+	if b.image, err = c.provideImage(ctx, b.c.image); err != nil {
 		return err
 	}
 	spec, err := b.specification()
