@@ -4,16 +4,16 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -201,21 +201,17 @@ func networks(t *testing.T, e *enginetest.Containerd) {
 	require.NotContains(t, []string{machines + "\n", groups + "\n"}, output)
 }
 
-// ownNetwork makes a network's namespace, which is there until the test ends.
+// ownNetwork makes a network's namespace, which is there until the test ends: that of a process.
 func ownNetwork(t *testing.T) (path string) {
 	t.Helper()
-	made, done := make(chan string), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // and the thread ends with the goroutine
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			made <- err.Error()
-			return
-		}
-		made <- "/proc/" + strconv.Itoa(os.Getpid()) + "/task/" + strconv.Itoa(unix.Gettid()) + "/ns/net"
-		<-done
-	}()
-	t.Cleanup(func() { close(done) })
-	return <-made
+	cmd := exec.Command("sleep", "3600")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return "/proc/" + strconv.Itoa(cmd.Process.Pid) + "/ns/net"
 }
 
 func aPrivilegedContainer(t *testing.T, e *enginetest.Containerd) {
