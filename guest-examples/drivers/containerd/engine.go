@@ -252,6 +252,22 @@ func (c *client) wait(id, exec string, longest time.Duration) (exit, error) {
 	return exitOf(answer, 1, 2), err
 }
 
+// waited is what a wait has come to.
+type waited struct {
+	exit
+	err error
+}
+
+// watch waits beside what else is done, on a connection that is used for nothing else meanwhile.
+func (c *client) watch(id, exec string, longest time.Duration) <-chan waited {
+	done := make(chan waited, 1) // nobody may be there any more to take it
+	go func() {
+		e, err := c.wait(id, exec, longest)
+		done <- waited{e, err}
+	}()
+	return done
+}
+
 // kill sends a signal to a process, or to all of the container.
 func (c *client) kill(id, exec string, signal uint32, all bool) error {
 	m := process(id, exec)

@@ -51,8 +51,8 @@ func started(t *testing.T, n *drivertest.Node, task *driver.TaskConfig) *driver.
 	return handle
 }
 
-// waited is how a task ended.
-func waited(t *testing.T, n *drivertest.Node, task *driver.TaskConfig, handle *driver.TaskHandle) *driver.ExitResult {
+// awaited is how a task ended.
+func awaited(t *testing.T, n *drivertest.Node, task *driver.TaskConfig, handle *driver.TaskHandle) *driver.ExitResult {
 	t.Helper()
 	for {
 		result, _, err := n.WaitTask(task, handle)
@@ -70,7 +70,7 @@ func ran(t *testing.T, n *drivertest.Node, task *driver.TaskConfig) (output stri
 	t.Helper()
 	handle := started(t, n, task)
 	before := len(n.Stdout())
-	result := waited(t, n, task, handle)
+	result := awaited(t, n, task, handle)
 	output = n.Stdout()[before:]
 	require.NoError(t, n.DestroyTask(task, handle, false))
 	return output, result.ExitCode
@@ -113,7 +113,7 @@ func aContainersLife(t *testing.T, e *enginetest.Containerd) {
 	task := n.Task(job("print", `out\n`, `err\n`, "3"))
 	handle := started(t, n, task)
 	require.Equal(t, []string{containerID(task)}, e.Containers(t))
-	result := waited(t, n, task, handle)
+	result := awaited(t, n, task, handle)
 	require.True(t, result.EqualVT(&driver.ExitResult{ExitCode: 3}), "%v", result)
 	require.Equal(t, "out\n", n.Stdout())
 	require.Equal(t, "err\n", n.Stderr())
@@ -238,7 +238,7 @@ func stopping(t *testing.T, e *enginetest.Containerd) {
 		task := n.Task(job(program))
 		handle := started(t, n, task)
 		ended := make(chan *driver.ExitResult, 1)
-		go func() { ended <- waited(t, n, task, handle) }()
+		go func() { ended <- awaited(t, n, task, handle) }()
 		require.Eventually(t, func() bool { return n.Stdout() == "ready\n" }, time.Minute, time.Millisecond, program)
 		require.Equal(t, abi.FailedPrecondition, abi.CodeOf(n.DestroyTask(task, handle, false)))
 		status, err := n.InspectTask(task, handle)
@@ -274,9 +274,9 @@ func memory(t *testing.T, e *enginetest.Containerd) {
 	task := n.Task(job("hog"))
 	task.Resources.MemoryBytes = 32 << 20
 	handle := started(t, n, task)
-	result := waited(t, n, task, handle)
+	result := awaited(t, n, task, handle)
 	require.True(t, result.EqualVT(&driver.ExitResult{ExitCode: 137, OomKilled: true, Error: "OOM Killed"}), "%v", result)
-	require.True(t, result.EqualVT(waited(t, n, task, handle)), "it is written down")
+	require.True(t, result.EqualVT(awaited(t, n, task, handle)), "it is written down")
 	require.NoError(t, n.DestroyTask(task, handle, false))
 }
 
@@ -303,7 +303,7 @@ func anInterruptedWait(t *testing.T, e *enginetest.Containerd) {
 	task := n.Task(job("count", "3000", "1000", "end"))
 	handle := started(t, n, task)
 	for range 3 {
-		require.Zero(t, waited(t, n, task, handle).ExitCode)
+		require.Zero(t, awaited(t, n, task, handle).ExitCode)
 	}
 	requireCounted(t, n.Stdout(), "o", 3000)
 	requireCounted(t, n.Stderr(), "e", 3000)
@@ -316,7 +316,7 @@ func aRestart(t *testing.T, e *enginetest.Containerd) {
 	task := n.Task(job("count", "2000", "20", "end"))
 	handle := started(t, n, task)
 	ended := make(chan *driver.ExitResult, 1)
-	go func() { ended <- waited(t, n, task, handle) }()
+	go func() { ended <- awaited(t, n, task, handle) }()
 	require.Eventually(t, func() bool { return n.Stdout() != "" }, time.Minute, time.Millisecond)
 	e.Stop()
 	_, err := n.InspectTask(task, handle)
@@ -459,7 +459,7 @@ func twice(t *testing.T, e *enginetest.Containerd) {
 	n := on(t, e, "")
 	task := n.Task(job("print", "", "", "0"))
 	handle := started(t, n, task)
-	require.Zero(t, waited(t, n, task, handle).ExitCode)
+	require.Zero(t, awaited(t, n, task, handle).ExitCode)
 	_, err := n.RecoverTask(task, handle)
 	require.NoError(t, err, "it says how it ended")
 	_, err = n.StopTask(task, handle, "SIGTERM", time.Minute)
@@ -499,7 +499,7 @@ func TestCompiledWithARealContainerd(t *testing.T) {
 	if err == nil { // it may have ended
 		require.Equal(t, "out", out.String())
 	}
-	require.Zero(t, waited(t, n, task, handle).ExitCode)
+	require.Zero(t, awaited(t, n, task, handle).ExitCode)
 	requireCounted(t, n.Stdout(), "o", 2000)
 	requireCounted(t, n.Stderr(), "e", 2000)
 	require.NoError(t, n.DestroyTask(task, handle, false))

@@ -99,15 +99,7 @@ func (e *execution) run(ctx context.Context, d *containerd, cmd *driver.Command,
 	defer other.close()
 	faults := make(chan error, 1)
 	go func() { faults <- noInput(streams.Stdin) }()
-	type ended struct {
-		exit
-		err error
-	}
-	exited := make(chan ended, 1)
-	go func() {
-		x, err := other.wait(e.container, e.id, cmd.Timeout)
-		exited <- ended{x, err}
-	}()
+	exited := other.watch(e.container, e.id, cmd.Timeout)
 	if cmd.TTY {
 		go d.followSizes(ctx, e.container, e.id, cmd.Size, streams)
 	}
@@ -118,11 +110,11 @@ func (e *execution) run(ctx context.Context, d *containerd, cmd *driver.Command,
 			pause = shortPause
 		}
 		select {
-		case x := <-exited:
-			if x.err != nil {
-				return nil, x.err
+		case w := <-exited:
+			if w.err != nil {
+				return nil, w.err
 			}
-			return &driver.ExitResult{ExitCode: int32(x.code)}, e.rest(ctx)
+			return &driver.ExitResult{ExitCode: int32(w.code)}, e.rest(ctx)
 		case err := <-faults:
 			if err != nil {
 				return nil, err

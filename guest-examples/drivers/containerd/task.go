@@ -83,10 +83,21 @@ func (d *containerd) StartTask(ctx context.Context, t *driver.TaskConfig) (*driv
 	defer c.close()
 	b := &builder{d: d, t: t, c: &config, id: containerID(t)}
 	if err := d.start(ctx, c, b); err != nil {
-		_ = c.remove(ctx, b.id) // it is of no use, and the error says more
+		d.discard(ctx, b.id)
 		return nil, nil, err
 	}
 	return handle(b.id), nil, nil
+}
+
+// discard removes what a start that failed has made, on a connection that did not fail with it.
+// What it cannot remove, the next start does.
+func (d *containerd) discard(ctx context.Context, id string) {
+	c, err := d.engine.open(ctx)
+	if err != nil {
+		return
+	}
+	defer c.close()
+	_ = c.remove(ctx, id)
 }
 
 func (d *containerd) start(ctx context.Context, c *client, b *builder) (err error) {
@@ -150,8 +161,8 @@ func (c *client) remove(ctx context.Context, id string) error {
 	} else if !gone(err) {
 		return err
 	}
-	for _, err := range []error{c.deleteTask(id), c.removeSnapshot(id)} {
-		if err != nil && !absent(err) {
+	for _, remove := range []func(id string) error{c.deleteTask, c.removeSnapshot} {
+		if err := remove(id); err != nil && !absent(err) {
 			return err
 		}
 	}
@@ -272,11 +283,7 @@ func (d *containerd) WaitTask(ctx context.Context, _ string, h *driver.TaskHandl
 	if err != nil {
 		return nil, 0, err
 	}
-	exited := make(chan func() (exit, error), 1)
-	go func() {
-		e, err := waiting.wait(id, "", 0)
-		exited <- func() (exit, error) { return e, err }
-	}()
+	exited := waiting.watch(id, "", 0)
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
 		more, err := copyAll(ctx, all)
 		if err != nil {
@@ -286,10 +293,9 @@ func (d *containerd) WaitTask(ctx context.Context, _ string, h *driver.TaskHandl
 			pause = shortPause
 		}
 		select {
-		case result := <-exited:
-			e, err := result()
-			r, err := d.finish(ctx, id, all, e, err)
-			return r, 0, err
+		case w := <-exited:
+			result, err := d.finish(ctx, id, all, w)
+			return result, 0, err
 		case <-time.After(pause):
 		}
 	}
@@ -297,17 +303,17 @@ func (d *containerd) WaitTask(ctx context.Context, _ string, h *driver.TaskHandl
 
 // finish keeps how a container ended, has its processes forgotten, which is when all of their
 // output is there, and copies that.
-func (d *containerd) finish(ctx context.Context, id string, all []*output, e exit, err error) (*driver.ExitResult, error) {
-	if err != nil && !absent(err) {
+func (d *containerd) finish(ctx context.Context, id string, all []*output, w waited) (*driver.ExitResult, error) {
+	if w.err != nil && !absent(w.err) {
+		return nil, w.err
+	}
+	c, err := d.engine.open(ctx)
+	if err != nil {
 		return nil, err
 	}
-	c, opening := d.engine.open(ctx)
-	if opening != nil {
-		return nil, opening
-	}
 	defer c.close()
-	end := ending{exit: e}
-	if err == nil {
+	end := ending{exit: w.exit}
+	if w.err == nil {
 		end, err = c.keep(id, end)
 	} else {
 		end, err = c.ended(id)
