@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -49,6 +50,7 @@ func TestContainersOfContainerdOutliveAgentsThatAreKilled(t *testing.T) {
 }`, e.Socket, e.Namespace, e.Socket))
 	n := s.start(t)
 	n.awaitDriver(t, "containerd-driver", true)
+	commandsInAContainer(t, n)
 	for round := range 3 {
 		job := fmt.Sprint("count-", round)
 		n.out(t, "job", "run", "-detach", write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), fmt.Sprintf(containerdJob, job, enginetest.Image)))
@@ -64,4 +66,15 @@ func TestContainersOfContainerdOutliveAgentsThatAreKilled(t *testing.T) {
 		}
 		require.Eventually(t, func() bool { return len(e.Containers(t)) == 0 }, testTimeout, tick, "left over in round %d", round)
 	}
+}
+
+// commandsInAContainer runs a command in a container that waits.
+func commandsInAContainer(t *testing.T, n *node) {
+	t.Helper()
+	text := strings.Replace(fmt.Sprintf(containerdJob, "waits", enginetest.Image), `["count", "1000", "50", "end"]`, `["wait"]`, 1)
+	n.out(t, "job", "run", "-detach", write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), text))
+	alloc := n.await(t, "waits", "running")
+	require.Equal(t, "out", n.out(t, "alloc", "exec", "-i=false", "-t=false", alloc.ID, "/program", "print", "out", "", "0"))
+	n.out(t, "job", "stop", "-detach", "waits")
+	n.await(t, "waits", "complete")
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/wasmnode/wasmnode/internal/enginetest"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
-	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 // on is a node of its own whose driver has a containerd.
@@ -355,6 +354,8 @@ func commands(t *testing.T, e *enginetest.Containerd) {
 	require.NoError(t, err)
 	requireCounted(t, out, "o", 5000)
 
+	_, _, _, err = run(&drivertest.Command{Args: []string{"/program", "wait"}, Timeout: 50 * time.Millisecond})
+	require.ErrorContains(t, err, "the command did not end within 50ms, and was killed")
 	_, _, _, err = run(&drivertest.Command{Args: []string{"/nothing"}})
 	require.ErrorContains(t, err, "/nothing")
 	_, _, _, err = run(&drivertest.Command{Args: []string{"/program", "wait"}, Stdin: strings.NewReader("x")})
@@ -485,23 +486,6 @@ func lostProcesses(t *testing.T, e *enginetest.Containerd) {
 	require.Equal(t, abi.NotFound, abi.CodeOf(err))
 	_, _, err = n.WaitTask(task, handle)
 	require.ErrorContains(t, err, "how they ended is not known")
-	require.NoError(t, n.DestroyTask(task, handle, false))
-}
-
-func TestCompiledWithARealContainerd(t *testing.T) {
-	e := enginetest.NewContainerd(t)
-	n := drivertest.NewCompiled(t, guestbuild.Plugin(t, "guest-examples/drivers/containerd"), nil)
-	configure(t, n, e, "")
-	task := n.Task(job("count", "2000", "1000", "end"))
-	handle := started(t, n, task)
-	var out strings.Builder
-	_, err := n.Exec(task, handle, &drivertest.Command{Args: []string{"/program", "print", "out", "", "0"}, Stdout: &out})
-	if err == nil { // it may have ended
-		require.Equal(t, "out", out.String())
-	}
-	require.Zero(t, awaited(t, n, task, handle).ExitCode)
-	requireCounted(t, n.Stdout(), "o", 2000)
-	requireCounted(t, n.Stderr(), "e", 2000)
 	require.NoError(t, n.DestroyTask(task, handle, false))
 }
 

@@ -111,6 +111,9 @@ func (e *execution) run(ctx context.Context, d *containerd, cmd *driver.Command,
 		}
 		select {
 		case w := <-exited:
+			if isCode(w.err, abi.DeadlineExceeded) {
+				return nil, abi.NewError(abi.DeadlineExceeded, "the command did not end within "+cmd.Timeout.String()+", and was killed")
+			}
 			if w.err != nil {
 				return nil, w.err
 			}

@@ -121,9 +121,13 @@ func (b *builder) hostPath(source string) string {
 	if !path.IsAbs(full) {
 		full = path.Join(b.t.Directories.Task, source)
 	}
-	if !taskpath.Own(b.t.Directories, full) {
+	switch {
+	case !taskpath.Own(b.t.Directories, full):
 		b.needVolumes("mount host path: " + strconv.Quote(source))
-	} else if !b.d.settings.volumes.enabled {
+	case full == path.Clean(b.t.Directories.Task):
+		// The shim opens files in it as root, by names that a container could make links of.
+		b.needVolumes("mount the task's directory as a whole: mount what is in it")
+	case !b.d.settings.volumes.enabled:
 		b.local = append(b.local, full)
 	}
 	return full

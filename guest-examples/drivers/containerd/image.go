@@ -99,7 +99,10 @@ func (c *client) readImage(i *image, digest string) error {
 // choose finds the manifest for the machine that containerd is on.
 func (c *client) choose(manifests []config.Value) (digest string, err error) {
 	p, found, err := c.plugin("io.containerd.snapshotter.v1", c.snapshotter)
-	if err != nil || !found {
+	if err == nil && !found {
+		err = abi.NewError(abi.FailedPrecondition, "containerd has no snapshotter "+c.snapshotter)
+	}
+	if err != nil {
 		return "", err
 	}
 	for _, m := range manifests {

@@ -21,7 +21,8 @@ const (
 	stderr = 2
 )
 
-// outputName is the file of a stream of a container's first process, in the task's directory.
+// outputName is the file of a stream of a container's first process, or of a command, in the task's
+// directory.
 func outputName(id string, stream uint32) string {
 	return "output." + id + "." + strconv.Itoa(int(stream))
 }

@@ -108,17 +108,33 @@ func TestEveryContainerHasTheTasksOwn(t *testing.T) {
 	}
 }
 
+func TestAUserIsANumberOrRoot(t *testing.T) {
+	for user, want := range map[string]string{
+		"": `{"gid":0,"uid":0}`, "root": `{"gid":0,"uid":0}`, "root:root": `{"gid":0,"uid":0}`, "7": `{"gid":0,"uid":7}`, "7:root": `{"gid":0,"uid":7}`,
+	} {
+		v, err := specified(t, `{}`, `{"image": "i:1"}`, func(b *builder) { b.image.user = user })
+		require.NoError(t, err, user)
+		require.Equal(t, want, at(v, "process.user"), user)
+	}
+	for _, user := range []string{"www", "7:www", "-1", "4294967296", ":7"} {
+		_, err := specified(t, `{}`, `{"image": "i:1"}`, func(b *builder) { b.t.User = user })
+		require.ErrorContains(t, err, "is not a number", user)
+	}
+}
+
 func TestWhatTheOperatorDoesNotAllowIsRefused(t *testing.T) {
 	for text, says := range map[string]string{
-		`"privileged": true`:                                              "privileged: the plugin's allow_privileged is not set",
-		`"pid_mode": "host"`:                                              "pid_mode: the plugin's allow_privileged is not set",
-		`"cap_add": ["sys_admin"]`:                                        "cap_add: the plugin's allow_caps does not have sys_admin",
-		`"cap_add": ["all"]`:                                              "cap_add: the plugin's allow_caps does not have all",
-		`"pids_limit": 101`:                                               "pids_limit: the plugin's is 100",
-		`"mounts": [{"source": "/etc", "target": "/x"}]`:                  `volumes are not enabled; cannot mount host path: "/etc"`,
-		`"mounts": [{"source": "../../../etc", "target": "/x"}]`:          "volumes are not enabled",
-		`"mounts": [{"target": "/x"}]`:                                    "needs a source",
-		`"mounts": [{"type": "tmpfs", "source": "/etc", "target": "/x"}]`: "a mount of type tmpfs has no source",
+		`"privileged": true`:                                                               "privileged: the plugin's allow_privileged is not set",
+		`"pid_mode": "host"`:                                                               "pid_mode: the plugin's allow_privileged is not set",
+		`"cap_add": ["sys_admin"]`:                                                         "cap_add: the plugin's allow_caps does not have sys_admin",
+		`"cap_add": ["all"]`:                                                               "cap_add: the plugin's allow_caps does not have all",
+		`"pids_limit": 101`:                                                                "pids_limit: the plugin's is 100",
+		`"mounts": [{"source": "/etc", "target": "/x"}]`:                                   `volumes are not enabled; cannot mount host path: "/etc"`,
+		`"mounts": [{"source": "../../../etc", "target": "/x"}]`:                           "volumes are not enabled",
+		`"mounts": [{"source": ".", "target": "/x"}]`:                                      "cannot mount the task's directory as a whole",
+		`"mounts": [{"source": "local/../", "target": "/x"}]`:                              "cannot mount the task's directory as a whole",
+		`"mounts": [{"target": "/x"}]`:                                                     "needs a source",
+		`"mounts": [{"type": "tmpfs", "source": "/etc", "target": "/x"}]`:                  "a mount of type tmpfs has no source",
 		`"mounts": [{"source": "local", "target": "/x", "options": ["rbind", "rshared"]}]`: "cannot have the mount option rshared",
 		`"mounts": [{"source": "local", "target": "/x", "options": ["lowerdir=/etc"]}]`:    `there is no option "lowerdir=/etc"`,
 	} {
@@ -128,10 +144,10 @@ func TestWhatTheOperatorDoesNotAllowIsRefused(t *testing.T) {
 		require.False(t, abi.IsRecoverable(err))
 	}
 	for says, change := range map[string]func(*builder){
-		`the task's user "nobody" is a name`: func(b *builder) { b.t.User = "nobody" },
-		`the image's user "www" is a name`:   func(b *builder) { b.image.user = "www" },
-		"has no command":                     func(b *builder) { b.image.command = nil },
-		"device: containerd is told":         func(b *builder) { b.t.Devices = []*wasmnodev1.DeviceNode{{HostPath: "/dev/a"}} },
+		`the task's user "nobody" is not a number`: func(b *builder) { b.t.User = "nobody" },
+		`the image's user "www" is not a number`:   func(b *builder) { b.image.user = "www" },
+		"has no command":                           func(b *builder) { b.image.command = nil },
+		"device: containerd is told":               func(b *builder) { b.t.Devices = []*wasmnodev1.DeviceNode{{HostPath: "/dev/a"}} },
 		"the group has a network of mode bridge": func(b *builder) {
 			b.c.hostNetwork, b.t.Network = true, &wasmnodev1.TaskNetwork{Mode: "bridge"}
 		},

@@ -118,19 +118,28 @@ func (b *builder) user() object {
 	if text == "" {
 		text, whose = b.image.user, "the image's user "
 	}
-	if text == "" || text == "root" {
-		return object{"uid": int64(0), "gid": int64(0)}
+	if text == "" {
+		text = "root"
 	}
-	user, group, _ := strings.Cut(text, ":")
-	uid, err := strconv.ParseUint(user, 10, 31)
-	gid := uint64(0)
-	if err == nil && group != "" {
-		gid, err = strconv.ParseUint(group, 10, 31)
+	user, group, found := strings.Cut(text, ":")
+	if !found {
+		group = "root"
 	}
-	if err != nil {
-		b.refuse(whose + strconv.Quote(text) + " is a name, which the driver cannot look up in the image: set user to a number, as \"1000\" or \"1000:1000\"")
+	uid, err := userNumber(user)
+	gid, other := userNumber(group)
+	if err != nil || other != nil {
+		b.refuse(whose + strconv.Quote(text) + " is not a number, and the driver cannot look names up in the image: set user to one, as \"1000\" or \"1000:1000\"")
 	}
-	return object{"uid": int64(uid), "gid": int64(gid)}
+	return object{"uid": uid, "gid": gid}
+}
+
+// userNumber is the number of a user or a group.
+func userNumber(name string) (int64, error) {
+	if name == "root" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(name, 10, 31)
+	return int64(n), err
 }
 
 // everyCapability are all that the kernel has.
