@@ -63,7 +63,7 @@ func (c *client) provideImage(ctx context.Context, name string) (*image, error) 
 	if found, err := c.hasSnapshot(i.chain); err != nil || found {
 		return i, err
 	}
-	if err := c.engine.unpack(ctx, i); err != nil {
+	if err := c.unpack(ctx, i); err != nil {
 		return nil, saying("image "+name+" is not unpacked", err)
 	}
 	return i, nil
