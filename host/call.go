@@ -197,7 +197,7 @@ func (c *call) countStart() error {
 }
 
 func newCall(p *Plugin, inst *instance, op string, input []byte, scope *TaskScope) *call {
-	inst.scope, inst.refused, inst.secrets = scope, "", nil
+	inst.op, inst.scope, inst.refused, inst.secrets = op, scope, "", nil
 	inst.words.forget()
 	return &call{plugin: p, inst: inst, op: op, input: input, scope: scope}
 }

@@ -67,6 +67,14 @@ func (s *settings) configuration() []byte {
 	return s.config
 }
 
+// files are the directories that the plugin is granted.
+func (s *settings) files() FSGrant {
+	if s == nil {
+		return FSGrant{}
+	}
+	return s.grants.FS
+}
+
 // faultBurst is how many faults are told of in the log at once; afterwards one a second is.
 const faultBurst = 20
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
 	"github.com/tetratelabs/wazero/experimental/sysfs"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -73,11 +74,20 @@ type instance struct {
 	output     []*lineLogger // standard output and error
 	words      lastWords     // of the call in progress
 	scope      *TaskScope    // that it is about
+	op         string        // that it is in
 	refused    string        // the first file that it was refused; empty: none
 
 	plugin  *Plugin
 	config  []byte          // the plugin's, as JSON; nil: it has none yet
 	secrets *secrets.Masker // of the call in progress; nil: nobody has asked yet
+}
+
+// sees is a directory at a path as the instance sees it; open opens the machine's.
+func (i *instance) sees(own Surroundings, at string, open func() (experimentalsys.FS, error)) (experimentalsys.FS, error) {
+	if own == nil {
+		return open()
+	}
+	return own.Files(at, func() string { return i.op }, open)
 }
 
 // flush logs what was written without a line's end.
@@ -289,7 +299,7 @@ func (p *pool) newInstance(ctx context.Context, g generation, exempt bool) (_ *i
 		return nil, err
 	}
 	if g.recorded != nil {
-		g.recorded.Configured(g.settings.configuration())
+		g.recorded.Configured(g.settings.configuration(), g.settings.files())
 	}
 	c := newCall(p.plugin, inst, abi.ExportInitialize, nil, nil)
 	if inst.module, err = p.instantiate(sandbox.WithGuest(withCall(ctx, c), &inst.guest), cfg, inst, g); err != nil {
@@ -326,6 +336,9 @@ func (p *pool) instantiate(ctx context.Context, cfg wazero.ModuleConfig, inst *i
 // offerSnapshot has the instances of the current generation begin as copies of one whose
 // initialiser has just run. The first instance is asked, and once.
 func (p *pool) offerSnapshot(module *sandbox.Instance, inst *instance) {
+	if p.plugin.host.cfg.Surroundings != nil {
+		return // what an initialiser does with files belongs to the calls that are repeated
+	}
 	p.mu.Lock()
 	ask := !p.current.asked && inst.generation == p.current.number
 	p.current.asked = p.current.asked || ask
@@ -385,13 +398,19 @@ func (p *Plugin) moduleConfig(inst *instance, g generation) (wazero.ModuleConfig
 	files := wazero.NewFSConfig()
 	mount := func(dirs []string, readOnly bool) error {
 		for _, dir := range dirs {
-			root, err := rootfs.Open(dir, readOnly)
+			seen, err := inst.sees(own, dir, func() (experimentalsys.FS, error) {
+				root, err := rootfs.Open(dir, readOnly)
+				if err != nil {
+					return nil, abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("plugin %s: granted directory: %v", p.Name(), err))
+				}
+				root.StopOn(inst.guest.Done)
+				inst.files = append(inst.files, root)
+				return root, nil
+			})
 			if err != nil {
-				return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("plugin %s: granted directory: %v", p.Name(), err))
+				return err
 			}
-			root.StopOn(inst.guest.Done)
-			inst.files = append(inst.files, root)
-			files = files.(sysfs.FSConfig).WithSysFSMount(told(root, dir, own), dir)
+			files = files.(sysfs.FSConfig).WithSysFSMount(seen, dir)
 		}
 		return nil
 	}
@@ -401,7 +420,10 @@ func (p *Plugin) moduleConfig(inst *instance, g generation) (wazero.ModuleConfig
 	rootfs.Join(inst.files...)
 	if p.seesTaskFiles() {
 		inst.task = newTaskFiles(inst.guest.Done)
-		files = inst.task.mount(files, own)
+		var err error
+		if files, err = inst.task.mount(files, inst, own); err != nil {
+			return nil, err
+		}
 	}
 	if !slices.Contains(slices.Concat(s.grants.FS.ReadOnly, s.grants.FS.ReadWrite), "/") {
 		files = files.(sysfs.FSConfig).WithSysFSMount(p.refusedFiles(inst), "/") // the last, so that the others keep their descriptors

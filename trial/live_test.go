@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -108,6 +110,26 @@ func recording(t *testing.T, r *trial.Live, calls int) string {
 		text.WriteString(part.Text)
 	}
 	return text.String()
+}
+
+func TestWhatANodesPluginReadsIsReplayed(t *testing.T) {
+	l := newLive(t)
+	require.NoError(t, l.plugin.Configure(t.Context(), host.Grants{}, []byte(`{"how":"reads"}`)))
+	r := l.record(t, wide)
+	task, err := conform.Task(t.TempDir(), 1, []byte(`{"message":"here"}`))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(task.Directories.Task, "local", "app.conf"), []byte("port = 80"), 0o600))
+	var said string
+	require.NoError(t, l.plugin.Invoke(t.Context(), host.Call{
+		Op: abi.OpDriverStartTask, Task: task, Request: &wasmnodev1.DriverStartTaskRequest{Task: task}, Answer: &wasmnodev1.DriverStartTaskResponse{},
+		Events: func(e *wasmnodev1.TaskEvent) error { said = e.Message; return nil },
+	}))
+	require.Equal(t, "here port = 80", said)
+	part, _, err := r.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"/task/local/app.conf"}, part.Files)
+	require.Equal(t, 1, part.Uses, "of capabilities")
+	require.NoError(t, replay(t, repeatable(t), part.Header+part.Text))
 }
 
 // TestCallsOfANodeAreReplayedToTheByte has a clock and random numbers in handles, of tasks that are

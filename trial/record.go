@@ -50,15 +50,15 @@ func (t *Trial) Record(ctx context.Context, c Call, to *Recorder) (*Result, erro
 	}
 	taken := take(t.world, c.Op, c.Request)
 	defer t.world.end()
-	taken.config, c.Request = t.config, taken.request
+	taken.config, taken.fs, c.Request = t.config, t.grants.FS, taken.request
 	r := t.observe(ctx, c, true, func(o *host.Observer) {
 		o.Exchanged = func(u host.CapabilityUse, x *host.Exchange) { taken.exchanged(u, x) }
 	})
-	if taken.tooMany() {
-		return r, fmt.Errorf("the call is not recorded: it has more than %d uses of capabilities", maxRecordedUses)
+	if err := taken.tooMuch(); err != nil {
+		return r, fmt.Errorf("the call is not recorded: %w", err)
 	}
 	rec := taken.recorded(&to.mask, r.Answer, r.Err)
-	r.Files = rec.Files
+	r.Files = rec.Files()
 	if to.mask.Over {
 		return r, fmt.Errorf("the call is not recorded: %w", errOver)
 	}

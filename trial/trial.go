@@ -165,7 +165,7 @@ type Result struct {
 	// call had to make an instance.
 	Uses   []host.CapabilityUse
 	Events []*wasmnodev1.TaskEvent
-	// Files are those that a call which is recorded asked for by WASI, at most 32.
+	// Files are those that a call which is recorded asked for by WASI, sorted, at most 32.
 	Files []string
 }
 
