@@ -278,7 +278,7 @@ func (p *Plugin) Granted() []string {
 		case abi.ModuleWasm:
 			out = append(out, describeGrant(module, bounds("dirs", s.grants.Wasm.Directories)))
 		case abi.ModuleProcess:
-			out = append(out, describeGrant(module, s.grants.Process.list()...))
+			out = append(out, describeGrant(module, append(s.grants.Process.list(), bounds("namespace", s.grants.Net.Namespaces))...))
 		case abi.ModuleNet:
 			own := []string{}
 			if p.spec.Kind == KindDriver {

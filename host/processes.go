@@ -88,8 +88,14 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	if err := standBeside(spec, r.Name); err != nil {
 		return nil, err
 	}
-	p.Cores = c.scope.Config.GetResources().GetCores()
-	p.Network = c.scope.Config.GetNetwork().GetNamespace()
+	if p.Cores, err = coresOf(r.Cpuset, c.scope.Config.GetResources()); err != nil {
+		return nil, err
+	}
+	release, err := c.plugin.setNetwork(p, r, c.scope.Config.GetNetwork().GetNamespace(), s.grants.Process)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	spec.Process = p
 	defer sandbox.Pause(ctx)()
 	err = c.plugin.host.cfg.Workloads.Start(ctx, spec)
