@@ -33,7 +33,7 @@ var capabilities = map[string]map[string]sandbox.HostFunc{
 func linkCapabilities(ctx context.Context, r wazero.Runtime) error {
 	for module, funcs := range capabilities {
 		if module != abi.ModuleABI {
-			funcs = observed(module, funcs)
+			funcs = counted(module, observed(module, funcs))
 		}
 		if err := sandbox.LinkHost(ctx, r, module, funcs); err != nil {
 			return err
