@@ -84,8 +84,8 @@ type Spec struct {
 	Env     map[string]string
 	// MemoryMaxBytes bounds a WASI program's memory; at least one WebAssembly page
 	// (64 KiB), at most 4 GiB. It bounds an isolated process with all that it starts, at
-	// least 4 MiB, and all those together that stand beside one workload, with that. A process
-	// without isolation is not bounded.
+	// least 4 MiB, and all those together that stand beside one workload, with that, be it a
+	// WASI program. A process without isolation is not bounded.
 	MemoryMaxBytes uint64
 	// CPUMHz is a WASI program's share of the processor beside those of others; 0: 100. It is
 	// no bound: what others leave can be used.
