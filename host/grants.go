@@ -190,6 +190,11 @@ func (e *MissingGrantError) Error() string {
 	return fmt.Sprintf("needs grant %s: add %s", e.Capability, e.Fix)
 }
 
+// lacking refuses something of a capability that is not granted at all.
+func lacking(e *MissingGrantError) error {
+	return &notGrantedError{abi.NewError(abi.PermissionDenied, e.Error()), e.Fix}
+}
+
 // notGrantedError is what a plugin is answered that asked for one thing too much. It is
 // listed in [Stats.NotGranted].
 type notGrantedError struct {

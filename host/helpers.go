@@ -76,8 +76,6 @@ func processRun(ctx context.Context, c *call, request []byte) (Message, error) {
 		return nil, abi.NewError(abi.PermissionDenied, "helpers: not before the plugin is configured")
 	case c.op == abi.ExportInitialize:
 		return nil, abi.NewError(abi.FailedPrecondition, "helpers: not in the initialiser")
-	case len(s.grants.Process.Helpers) == 0:
-		return nil, abi.NewError(abi.PermissionDenied, noHelpers(c.plugin.Name()).Error())
 	}
 	if err := checkHelper(r); err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ type instance struct {
 	output     []*lineLogger // standard output and error
 	words      lastWords     // of the call in progress
 	scope      *TaskScope    // that it is about
-	refused    string        // the first file that it was refused; empty: none
+	refused    string        // what it was refused first in this call; empty: nothing
 
 	plugin  *Plugin
 	config  []byte          // the plugin's, as JSON; nil: it has none yet

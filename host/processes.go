@@ -51,8 +51,6 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	switch {
 	case s == nil:
 		return nil, abi.NewError(abi.PermissionDenied, "starting processes: not before the plugin is configured")
-	case len(s.grants.Process.Commands) == 0:
-		return nil, abi.NewError(abi.PermissionDenied, noProcesses(c.plugin.Name()).Error())
 	case c.scope == nil || c.op != abi.OpDriverStartTask && c.op != abi.OpDriverRecoverTask:
 		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("a process can be started in %s, not in %s", abi.OpDriverStartTask, c.op))
 	}

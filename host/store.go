@@ -65,7 +65,7 @@ func keeping[R Message](empty func() R, way func(*keeper, context.Context, work)
 		case s == nil:
 			return nil, abi.NewError(abi.PermissionDenied, "keeping values: not before the plugin is configured")
 		case !s.grants.KV.Enabled:
-			return nil, abi.NewError(abi.PermissionDenied, noStore(c.plugin.Name()).Error())
+			return nil, lacking(noStore(c.plugin.Name()))
 		case c.plugin.host.cfg.Store == nil:
 			return nil, abi.NewError(abi.Unimplemented, "this node keeps no values of plugins")
 		}
