@@ -27,12 +27,18 @@ func (p *Plugin) OpenNamespace(path string) (*os.File, error) {
 	}
 	shown := plaintext.Line(path, 256)
 	// Engines name theirs below /var/run, which is a link.
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the network namespace %q: %v", shown, err))
+	real, missing := filepath.EvalSymlinks(path)
+	if missing != nil {
+		real = filepath.Clean(path)
+		if parent, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			real = filepath.Join(parent, filepath.Base(path))
+		}
 	}
 	within := p.namespacesWith(real)
-	if within == "" {
+	switch {
+	case within != "" && missing != nil: // whether others are there is not told
+		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the network namespace %q: %v", shown, missing))
+	case within == "":
 		return nil, notGranted(fmt.Sprintf("the network namespace %q", shown), netFix(p.Name(), fmt.Sprintf("namespaces = [%q]", plaintext.Line(filepath.Dir(real), 256))))
 	}
 	place, err := openPlace(within, real)
