@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -250,7 +251,7 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 	}
 	answer := abi.FromProto(&m)
 	answer.Message = plaintext.Line(inst.shown(answer.Message, false), maxErrorText)
-	if inst.refused != "" { // the guest knows no more than that it may not
+	if !strings.Contains(answer.Message, inst.refused) { // a file's the guest does not know, and others it may keep to itself
 		answer.Message += " (" + inst.refused + ")"
 	}
 	return nil, true, answer

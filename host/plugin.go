@@ -38,6 +38,7 @@ type Plugin struct {
 	running  runningCalls
 	streams  *stream.Owner
 	helpers  helperBounds
+	uses     uses
 
 	description *wasmnodev1.DriverDescribeResponse
 	secretNames func() []string // that its schemas declare
@@ -94,6 +95,7 @@ func newPlugin(h *Host, spec *Spec) *Plugin {
 		events:      newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
 		faults:      newLimiter(1, faultBurst),
 		helpers:     newHelperBounds(),
+		uses:        newUses(),
 		configuring: make(chan struct{}, 1),
 	}
 	p.pool = newPool(p, limits)

@@ -75,7 +75,7 @@ type instance struct {
 	words      lastWords     // of the call in progress
 	scope      *TaskScope    // that it is about
 	op         string        // that it is in
-	refused    string        // the first file that it was refused; empty: none
+	refused    string        // what it was refused first in this call; empty: nothing
 
 	plugin  *Plugin
 	config  []byte          // the plugin's, as JSON; nil: it has none yet

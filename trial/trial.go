@@ -65,13 +65,12 @@ func Open(ctx context.Context, wasm []byte, cfg Config) (_ *Trial, err error) {
 		return nil, err
 	}
 	quiet := hclog.NewNullLogger()
-	programs := wasi.New(wasi.Config{Logger: quiet, Engine: t.engine}) //nolint:contextcheck // programs outlive the loading
-	t.closers = append(t.closers, programs.Close)
 	processes, err := process.New(process.Config{Logger: quiet, Name: fmt.Sprintf("trial-%d-%d", os.Getpid(), trials.Add(1))})
 	if err != nil {
 		return nil, err
 	}
-	t.closers = append(t.closers, processes.Close)
+	programs := wasi.New(wasi.Config{Logger: quiet, Engine: t.engine, ShareMemory: processes.ShareMemory}) //nolint:contextcheck // programs outlive the loading
+	t.closers = append(t.closers, programs.Close, processes.Close)
 	t.workloads = mux.Runtime{WASI: programs, Processes: processes}
 	hc := host.Config{
 		Logger: cfg.Logger, Engine: t.engine, Workloads: t.workloads, Store: &memory{}, Version: cfg.Version, Limits: cfg.Limits, Unmasked: true,

@@ -193,6 +193,7 @@ type processBlock struct {
 	Paths        *[]string      `hcl:"paths,optional"`
 	Mounts       *[]string      `hcl:"mounts,optional"`
 	Isolation    *hcl.Attribute `hcl:"isolation,optional"`
+	HostNetwork  *bool          `hcl:"host_network,optional"`
 	Helpers      []helperBlock  `hcl:"helper,block"`
 }
 
@@ -546,6 +547,7 @@ func (l *loader) grant(to *host.Grants, g *grantBlock) {
 		set(&to.Process.Capabilities, g.Process.Capabilities)
 		set(&to.Process.Paths, g.Process.Paths)
 		set(&to.Process.Mounts, g.Process.Mounts)
+		set(&to.Process.HostNetwork, g.Process.HostNetwork)
 		l.leastIsolation(&to.Process, g.Process.Isolation)
 		for _, b := range g.Process.Helpers {
 			helper := host.HelperGrant{Command: b.Command}
