@@ -28,6 +28,7 @@ type machine struct {
 	drive       string // the interface of its drive
 	graceful    bool
 	agent       bool
+	restricted  bool   // it reaches no network
 	memory      uint64 // MiB
 	cores       int
 	forwards    []forward
@@ -60,6 +61,7 @@ func (q *qemu) machineOf(task *driver.TaskConfig) (*machine, error) {
 		drive:       c.Get("drive_interface").Text(),
 		graceful:    c.Get("graceful_shutdown").Bool(),
 		agent:       c.Get("guest_agent").Bool(),
+		restricted:  c.Get("restrict_network").Bool(),
 		memory:      task.Resources.MemoryBytes >> 20,
 		cores:       len(task.Resources.Cores),
 		args:        c.Get("args").Texts(),
@@ -132,8 +134,11 @@ func (m *machine) arguments(d drive) []string {
 			"-device", "virtio-serial",
 			"-device", "virtserialport,chardev=qga0,name=org.qemu.guest_agent.0")
 	}
-	if len(m.forwards) > 0 {
+	if len(m.forwards) > 0 || m.restricted {
 		netdev := "user,id=user.0"
+		if m.restricted {
+			netdev += ",restrict=on"
+		}
 		for _, f := range m.forwards {
 			for _, protocol := range []string{"tcp", "udp"} {
 				netdev += ",hostfwd=" + protocol + ":" + f.ip + ":" + decimal(f.host) + "-:" + decimal(f.guest)
