@@ -14,14 +14,13 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/network"
 )
 
-// agentTime is how long a guest agent may take to answer, and at most half of what is left: a
-// guest that has none needs the rest for its power button. Commands for an agent that is not
-// there wait in the channel, and one that another program talks to has no answer either.
+// agentTime is how long a guest agent may take to answer. Commands for one that does not run wait
+// in the channel, and where another program has the channel, there is no answer either.
 const agentTime = 3 * time.Second
 
 // shutDown has the guest agent behind a socket shut its machine down, and returns when the machine
-// has gone or the deadline is over. The error, without an agent that does it, says what the agent
-// does.
+// has gone. That, and the answer of the agent, may take half of the time: the rest is for the power
+// button. The error says what the agent does instead.
 func shutDown(ctx context.Context, socket string, deadline time.Time) error {
 	conn, err := network.Dial(ctx, "unix", socket)
 	if err != nil {
@@ -29,10 +28,11 @@ func shutDown(ctx context.Context, socket string, deadline time.Time) error {
 	}
 	defer func() { _ = conn.Close() }()
 	now := time.Now()
-	if err := synchronize(conn, now, now.Add(min(agentTime, deadline.Sub(now)/2))); err != nil {
+	half := deadline.Sub(now) / 2
+	if err := synchronize(conn, now, now.Add(min(agentTime, half))); err != nil {
 		return err
 	}
-	if err := conn.SetDeadline(deadline); err != nil {
+	if err := conn.SetDeadline(now.Add(half)); err != nil {
 		return err
 	}
 	// It answers only where it fails.
@@ -40,8 +40,11 @@ func shutDown(ctx context.Context, socket string, deadline time.Time) error {
 		return err
 	}
 	_, err = await(bufio.NewScanner(conn), "")
-	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return abi.NewError(abi.DeadlineExceeded, "has not shut the machine down in half of the time")
 	}
 	return abi.NewError(abi.CodeOf(err), "does not shut the machine down: "+err.Error())
 }

@@ -87,6 +87,30 @@ func TestAStopAsksTheGuestAgentFirst(t *testing.T) {
 	})
 }
 
+// withAgent is a task that runs, whose guest may have an agent.
+func withAgent(node *drivertest.Node) (*driver.TaskConfig, *driver.TaskHandle) {
+	task := node.Task(`{"image_path": "i"}`)
+	return task, &driver.TaskHandle{Version: 1, DriverState: []byte(task.Directories.Task + "/qmp.sock\x00" + task.Directories.Task + "/qa.sock")}
+}
+
+// An agent may take the command, and nothing comes of it.
+func TestAMachineThatItsAgentDoesNotShutDownHasItsButtonPressed(t *testing.T) {
+	t.Parallel()
+	node := drivertest.New(t, func() driver.Driver { return &qemu{} })
+	require.NoError(t, node.Configure(`{}`))
+	task, handle := withAgent(node)
+	got := emulatorUntil(node.Listen(task.Directories.Task+"/qmp.sock"), nil, "quit")
+	go guestAgent(node.Listen(task.Directories.Task+"/qa.sock"), `{"return": {}}`, nil)
+	_, err := node.StopTask(task, handle, "SIGINT", 4*time.Second)
+	require.NoError(t, err)
+	for _, command := range []string{"qmp_capabilities", "system_powerdown", "quit"} {
+		require.Equal(t, command, <-got)
+	}
+	require.Len(t, node.Events(), 2)
+	require.Equal(t, "The guest agent has not shut the machine down in half of the time: the machine's power button is pressed", node.Events()[0].Message)
+	require.Equal(t, "The machine runs on 4s after it was told to switch itself off: it is switched off", node.Events()[1].Message)
+}
+
 // An agent that is there and says nothing, as where none runs in the guest or another program has
 // its channel, delays the power button by a bounded time.
 func TestAGuestAgentThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
@@ -99,8 +123,7 @@ func TestAGuestAgentThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
 			t.Parallel()
 			node := drivertest.New(t, func() driver.Driver { return &qemu{} })
 			require.NoError(t, node.Configure(`{}`))
-			task := node.Task(`{"image_path": "i"}`)
-			handle := &driver.TaskHandle{Version: 1, DriverState: []byte(task.Directories.Task + "/qmp.sock\x00" + task.Directories.Task + "/qa.sock")}
+			task, handle := withAgent(node)
 			got := emulatorUntil(node.Listen(task.Directories.Task+"/qmp.sock"), nil, "system_powerdown")
 			agent := node.Listen(task.Directories.Task + "/qa.sock")
 			go func() {

@@ -38,15 +38,11 @@ func (*qemu) StopTask(ctx context.Context, taskID string, h *driver.TaskHandle, 
 		return nil, abi.NewError(abi.CodeOf(err), "the machine's monitor: "+err.Error())
 	}
 	defer m.close()
-	told, err := m.switchOff(ctx, taskID, agentAt, deadline)
-	if err != nil {
-		return nil, err
-	}
-	ended, err := m.ended(deadline)
+	ended, err := m.switchOff(ctx, taskID, agentAt, deadline)
 	if ended || err != nil {
 		return nil, err
 	}
-	if err := task.Event(ctx, taskID, "The machine runs on "+timeout.String()+" after "+told+": it is switched off", nil); err != nil {
+	if err := task.Event(ctx, taskID, "The machine runs on "+timeout.String()+" after it was told to switch itself off: it is switched off", nil); err != nil {
 		return nil, err
 	}
 	deadline = time.Now().Add(quitTime)
@@ -60,19 +56,22 @@ func (*qemu) StopTask(ctx context.Context, taskID string, h *driver.TaskHandle, 
 	return nil, err
 }
 
-// switchOff asks for the guest's own shutdown by its agent, if it has one that does, else by its
-// power button, and returns what was done. An agent that does not is an event.
-func (m *monitor) switchOff(ctx context.Context, taskID, agent string, deadline time.Time) (told string, err error) {
+// switchOff has the guest shut itself down, by its agent, if it has one that does, else by its power
+// button; false: it has not in time. An agent that does not is an event.
+func (m *monitor) switchOff(ctx context.Context, taskID, agent string, deadline time.Time) (ended bool, err error) {
 	if agent != "" {
 		err := shutDown(ctx, agent, deadline)
 		if err == nil {
-			return "its guest agent was told to shut it down", nil
+			return m.ended(deadline)
 		}
 		if err := task.Event(ctx, taskID, "The guest agent "+err.Error()+": the machine's power button is pressed", nil); err != nil {
-			return "", err
+			return false, err
 		}
 	}
-	return "its power button was pressed", m.send("system_powerdown", deadline)
+	if err := m.send("system_powerdown", deadline); err != nil {
+		return false, err
+	}
+	return m.ended(deadline)
 }
 
 // monitor is a connection to an emulator, by the QEMU machine protocol: a line of JSON is a
