@@ -79,8 +79,8 @@ func makeInitramfs(t *testing.T, file string) {
 }
 
 // writeKernelMachine writes a job of a machine that boots the kernel, without KVM. It is told a port of
-// the node's loopback, and may not reach it. Its task's name makes the paths of its sockets longer
-// than the address of one may be.
+// the node's loopback, and may not reach it. Its clock counts instructions: on a busy machine a guest
+// that measures its time by the node's misses a timer, and waits for it for ever.
 func writeKernelMachine(t *testing.T, images, task string, port int) string {
 	t.Helper()
 	kernel, err := filepath.Abs(filepath.Join(machineKernel, "vmlinuz"))
@@ -96,7 +96,7 @@ func writeKernelMachine(t *testing.T, images, task string, port int) string {
         port_map {
           web = 80
         }
-        args = ["-no-reboot", "-kernel", %q, "-initrd", %q, "-append", "console=ttyS0 quiet no_timer_check panic=-1 node=%d"]
+        args = ["-no-reboot", "-icount", "shift=2", "-kernel", %q, "-initrd", %q, "-append", "console=ttyS0 quiet panic=-1 node=%d"]
 `, kernel, initramfs, port)))
 	text = strings.NewReplacer(`task "task"`, fmt.Sprintf("task %q", task), "memory = 32", "memory = 192").Replace(text)
 	return write(t, filepath.Join(t.TempDir(), "linux.nomad.hcl"), text)

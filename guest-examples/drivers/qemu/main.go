@@ -44,7 +44,7 @@ func (*qemu) Describe() *driver.Description {
 	return &driver.Description{
 		Name:               "qemu",
 		Version:            version,
-		Capabilities:       &driver.Capabilities{FilesystemIsolation: driver.IsolationImage},
+		Capabilities:       &driver.Capabilities{FilesystemIsolation: driver.IsolationImage, NetworkNamespaces: true},
 		PluginConfigSchema: pluginSchema,
 		TaskConfigSchema:   taskSchema,
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
@@ -119,6 +120,14 @@ func TestATaskIsAnEmulator(t *testing.T) {
 		last := node.Processes()[len(node.Processes())-1]
 		require.Equal(t, "/usr/bin/qemu-system-aarch64", last.Command)
 		require.Equal(t, []string{"-nographic", "-cpu", "host"}, last.Args[len(last.Args)-3:])
+
+		task = node.Task(`{"image_path": "local/i", "port_map": [{"web": 80}, {"ssh": 22}]}`)
+		task.Network = &wasmnodev1.TaskNetwork{Mode: "bridge", Namespace: "/run/netns/x"}
+		task.Ports = []*driver.Port{{Label: "web", HostIp: "10.0.0.1", HostPort: 21000, TaskPort: 8080}, {Label: "ssh", HostIp: "::1", HostPort: 22000}}
+		_, _, err = node.StartTask(task)
+		require.NoError(t, err)
+		last = node.Processes()[len(node.Processes())-1]
+		require.Contains(t, last.Args, "user,id=user.0,hostfwd=tcp::8080-:80,hostfwd=udp::8080-:80,hostfwd=tcp::22000-:22,hostfwd=udp::22000-:22")
 
 		task = node.Task(`{"image_path": "local/i", "guest_agent": true, "restrict_network": true}`)
 		handle, network, err = node.StartTask(task)
