@@ -53,9 +53,11 @@ func TestAStopAsksTheGuestAgentFirst(t *testing.T) {
 			said    []string // to the monitor
 			event   string
 		}{
-			"it shuts down":   {true, "", []string{"qmp_capabilities"}, ""},
-			"it refuses":      {true, `{"error": {"class": "GenericError", "desc": "no shutdown here"}}`, []string{"qmp_capabilities", "system_powerdown"}, "The guest agent does not shut the machine down: no shutdown here: the machine's power button is pressed"},
-			"nobody has made": {false, "", []string{"qmp_capabilities", "system_powerdown"}, "The guest agent is not reached: "},
+			"it shuts down":        {true, "", []string{"qmp_capabilities"}, ""},
+			"it refuses":           {true, `{"error": {"class": "GenericError", "desc": "no shutdown here"}}`, []string{"qmp_capabilities", "system_powerdown"}, "The guest agent does not shut the machine down: no shutdown here: the machine's power button is pressed"},
+			"it refuses at length": {true, `{"error": {"desc": "` + strings.Repeat("x", 65_000) + `"}}`, []string{"qmp_capabilities", "system_powerdown"}, "The guest agent does not shut the machine down: " + strings.Repeat("x", refusalBytes) + ": the"},
+			"it talks and talks":   {true, strings.Repeat(`{"return": {}}`+"\n", agentBytes/15+1), []string{"qmp_capabilities", "system_powerdown"}, "The guest agent says more than 1 MiB: "},
+			"nobody has made":      {false, "", []string{"qmp_capabilities", "system_powerdown"}, "The guest agent is not reached: "},
 		} {
 			t.Run(name, func(t *testing.T) {
 				before := len(node.Events())
@@ -117,6 +119,7 @@ func TestAGuestAgentThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
 	for name, says := range map[string]string{
 		"nothing":                    "",
 		"the answer to another call": `{"return": {}}` + "\n" + `{"return": 1}` + "\n",
+		"answers without end":        strings.Repeat(`{"return": 1}`+"\n", agentBytes/14+1),
 		"no end of a line":           strings.Repeat("x", 1<<17),
 	} {
 		t.Run(name, func(t *testing.T) {
