@@ -115,7 +115,7 @@ func requireServed(t *testing.T, address, want string) {
 		body, err := io.ReadAll(response.Body)
 		assert.NoError(c, err)
 		assert.Equal(c, want, string(body))
-	}, testTimeout, tick)
+	}, 3*testTimeout, tick) // a kernel that is emulated on a busy machine
 }
 
 // kernelsEnv has a kernel boot a second time; "make check-full" sets it.
