@@ -106,7 +106,7 @@ func outcomeOf(k *masker, op string, answer []byte, err error) outcome {
 	var e *abi.Error
 	switch {
 	case err == nil:
-		return outcome{answer: k.show(operationMessage(op, "Response"), answer)}
+		return outcome{answer: k.show(OperationMessage(op, "Response"), answer)}
 	case errors.As(err, &fault):
 		return outcome{fault: string(fault.Kind), text: k.Text(err.Error())}
 	case errors.As(err, &e):

@@ -76,7 +76,7 @@ func (t *Trial) prepareAgain(rec *RecordedCall, dir string) (Call, error) {
 		return Call{}, err
 	}
 	c := Call{Op: rec.Op}
-	if c.Request, err = wire(operationMessage(rec.Op, "Request"), rec.request); err != nil {
+	if c.Request, err = wire(OperationMessage(rec.Op, "Request"), rec.request); err != nil {
 		return Call{}, err
 	}
 	fields := m.Descriptor().Fields()

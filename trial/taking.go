@@ -35,7 +35,7 @@ const takenOverhead = 256
 
 // take begins a call in a world of its own.
 func take(w *world, op string, request []byte) *taking {
-	t := &taking{op: op, request: inOrder(operationMessage(op, "Request"), request), began: time.Now(), world: w}
+	t := &taking{op: op, request: inOrder(OperationMessage(op, "Request"), request), began: time.Now(), world: w}
 	t.bytes = len(t.request)
 	_, _ = rand.Read(t.seed[:]) // it never fails
 	w.begin(t.began, t.seed, true, true)
@@ -64,7 +64,7 @@ func (t *taking) tooMany() bool { return len(t.uses) > maxRecordedUses }
 func (t *taking) recorded(k *masker, answer []byte, err error) *RecordedCall {
 	out := &RecordedCall{Op: t.op, began: t.began, seed: t.seed}
 	out.config = k.Object(t.config)
-	out.request = k.show(operationMessage(t.op, "Request"), t.request)
+	out.request = k.show(OperationMessage(t.op, "Request"), t.request)
 	for _, u := range t.uses {
 		out.Uses = append(out.Uses, useOf(k, u.use, u.x, u.after))
 	}
@@ -81,7 +81,7 @@ func (t *taking) recorded(k *masker, answer []byte, err error) *RecordedCall {
 // inOrder encodes a message anew, as a replay does: a plugin may do one thing after another in
 // the order in which it finds them in a map.
 func inOrder(name string, b []byte) []byte {
-	m, err := messageNamed(name)
+	m, err := NewMessage(name)
 	if err != nil || proto.Unmarshal(b, m) != nil {
 		return b
 	}
