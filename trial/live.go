@@ -129,6 +129,7 @@ func (l *Live) begin(p *host.Plugin, op string, request []byte, scope *host.Task
 	w := &world{}
 	c := &liveCall{live: l, taking: take(w, op, request), part: LivePart{Operation: op}}
 	if scope != nil {
+		c.task = scope.Config
 		c.part.AllocID, c.part.Task = scope.Config.GetAllocId(), scope.Config.GetName()
 	}
 	c.hold(c.bytes)

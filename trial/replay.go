@@ -99,7 +99,8 @@ func (t *Trial) play(ctx context.Context, c Call, p *player, rec *RecordedCall, 
 	}
 	t.world.begin(rec.began, rec.seed, fresh, false)
 	defer t.world.end()
-	r := t.observe(ctx, c, fresh, func(o *host.Observer) { o.Answers = p.answer })
+	// What a node's plugin said was recorded as the node shows it.
+	r := t.observe(ctx, c, fresh, func(o *host.Observer) { o.Answers, o.Masked = p.answer, true })
 	return outcomeOf(&p.mask, c.Op, r.Answer, r.Err)
 }
 

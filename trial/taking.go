@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
 )
 
@@ -16,6 +17,7 @@ type taking struct {
 	op      string
 	request []byte
 	config  []byte
+	task    *wasmnodev1.TaskConfig // that the call is about, whose secrets are masked; nil: none is known
 	began   time.Time
 	seed    [32]byte
 	world   *world
@@ -64,6 +66,7 @@ func (t *taking) tooMany() bool { return len(t.uses) > maxRecordedUses }
 func (t *taking) recorded(k *masker, answer []byte, err error) *RecordedCall {
 	out := &RecordedCall{Op: t.op, began: t.began, seed: t.seed}
 	out.config = k.Object(t.config)
+	k.learn(t.task)
 	out.request = k.show(OperationMessage(t.op, "Request"), t.request)
 	for _, u := range t.uses {
 		out.Uses = append(out.Uses, useOf(k, u.use, u.x, u.after))
