@@ -89,6 +89,10 @@ compilers: ## install what npm has (a compiler of Zig, 350 MB)
 machines: ## install what the tests of virtual machines start
 	@internal/tools/install-toolchain.sh qemu-system-x86 qemu-utils
 
+.PHONY: java
+java: ## install what the example driver java runs
+	@internal/tools/install-toolchain.sh openjdk-17-jre-headless
+
 .PHONY: browser
 browser: ## install the browser that the tests of the API attack it with
 	@internal/tools/install-toolchain.sh chromium
@@ -159,7 +163,7 @@ fuzz: ## fuzz every target a number of times, FUZZSCALE times that, or for FUZZT
 	@internal/tools/fuzz.sh
 
 .PHONY: conform
-conform: compilers build ## check all example plugins against the contract
+conform: compilers engines machines java build ## check all example plugins against the contract
 	@internal/tools/conform.sh
 
 .PHONY: demo

@@ -80,11 +80,13 @@ func (c *pluginTestCommand) Run(args []string) int {
 		shown = os.Stderr
 	}
 	t := tested{Directory: f.Arg(0), tests: cmp.Or(*tests, f.Arg(0)), Tests: []testfile.Result{}}
+	ctx, cancel := interruptible()
+	defer cancel()
 	steps := []testStep{
-		{"build", func(context.Context) error { return t.build(shown) }},
-		{"test", func(context.Context) error { return runMake(shown, t.Directory, "test") }},
-		{"behavior", t.behavior},
-		{"conform", func(context.Context) error { return t.conform(*timeout) }},
+		{"build", func() error { return t.build(shown) }},
+		{"test", func() error { return runMake(shown, t.Directory, "test") }},
+		{"behavior", func() error { return t.behavior(ctx) }},
+		{"conform", func() error { return t.conform(*timeout) }},
 	}
 	var err error
 	if *run != "" {
@@ -98,9 +100,7 @@ func (c *pluginTestCommand) Run(args []string) int {
 		}
 		t.Directory, t.File, steps = "", f.Arg(0), steps[2:3]
 	}
-	ctx, cancel := interruptible()
-	defer cancel()
-	err = orInterrupted(ctx, t.run(ctx, steps))
+	err = orInterrupted(ctx, t.run(steps))
 	if *f.json {
 		return max(c.printJSON(t), min(len(t.Failed), 1))
 	}
@@ -117,13 +117,13 @@ func (c *pluginTestCommand) Run(args []string) int {
 // testStep is one thing that there is to do.
 type testStep struct {
 	name string
-	do   func(context.Context) error
+	do   func() error
 }
 
 // run takes the steps until one fails. The error is also in it.
-func (t *tested) run(ctx context.Context, steps []testStep) error {
+func (t *tested) run(steps []testStep) error {
 	for _, step := range steps {
-		if err := step.do(ctx); err != nil {
+		if err := step.do(); err != nil {
 			t.Failed, t.Why = step.name, err.Error()
 			return err
 		}
@@ -137,8 +137,11 @@ func (t *tested) behavior(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(paths) == 0 && t.Directory == "" {
+	switch {
+	case len(paths) == 0 && t.tests != t.Directory:
 		return fmt.Errorf("%s: there is no file *%s in it", t.tests, testfile.Suffix)
+	case len(paths) == 0:
+		return nil
 	}
 	var files []*testfile.File
 	for _, path := range paths { // all are read before one is run

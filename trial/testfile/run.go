@@ -79,7 +79,7 @@ func run(ctx context.Context, p *Plugin, f *File, t *Test) Result {
 	r := &running{ctx: ctx, plugin: p, test: t, at: t.at, tasks: map[string]*driver.TaskConfig{}, helpers: map[string][]byte{}}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, r.cleanUp) // what runs is killed, so that its steps end
-	go func() {                               // Fatalf ends it
+	go func() {                               //nolint:contextcheck // Fatalf ends it; what it starts ends with the test
 		defer close(done)
 		defer r.cleanUp()
 		r.all()

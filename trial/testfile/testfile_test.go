@@ -159,7 +159,7 @@ func TestAFileThatIsWrongSaysWhereAndWhatThereIs(t *testing.T) {
 		assert.Regexp(t, "^"+c.want+"$", err.Error(), c.content)
 	}
 	for _, c := range []struct{ step, want string }{
-		{`strat { }`, `2,1: there is no step "strat"; did you mean "start"\?`},
+		{`sttart { }`, `2,1: there is no step "sttart"; did you mean "start"\?`},
 		{`start "a" "b" { }`, `2,1: start has at most one label`},
 		{`restart_agent "a" { }`, `2,1: restart_agent has no label`},
 		{`start { envs = {} }`, `2,9: there is no envs; did you mean "env"\?`},
@@ -170,7 +170,7 @@ func TestAFileThatIsWrongSaysWhereAndWhatThereIs(t *testing.T) {
 		{"start {\nconfig { }\nconfig { }\n}", `4,1: start has no such block, or has one already`},
 		{"start {\nexpect { }\n}", `3,1: nothing is expected here`},
 		{"start {\nexpect {\nhandel = {}\n}\n}", `4,1: there is no handel; did you mean "handle"\?`},
-		{"start {\nexpect {\nhandle = { verison = 1 }\n}\n}", `4,1: there is no handle.verison; did you mean "version"\?`},
+		{"start {\nexpect {\nhandle = { versoin = 1 }\n}\n}", `4,1: there is no handle.versoin; did you mean "version"\?`},
 		{"start {\nexpect {\ncode = \"NOT\"\n}\n}", `4,1: there is no code "NOT"; it can be: .*NOT_FOUND.*`},
 		{"inspect {\nexpect {\nstatus = { state = \"running\" }\n}\n}", `4,1: there is no status.state "running"; .*TASK_STATE_RUNNING.*`},
 		{"stop {\nexpect {\nresult = {}\n}\n}", `4,1: stop answers nothing: it can be expected to fail, with error or code`},
