@@ -163,7 +163,10 @@ network_mode = "none"'
 	"$@" ps -aq | xargs -r "$@" rm -f >"$disk/removed"
 }
 
-if have docker dockerd docker runc /bin/busybox; then
+if [ -n "${WITHOUT_CONTAINERS:-}" ]; then
+	echo "docker starts no task: that is left to make conform and make check-full"
+	conform docker -grant 'http { endpoint "unix:/nonexistent.sock" { paths = ["/"] } }' -grant 'kv { enabled = true }'
+elif have docker dockerd docker runc /bin/busybox; then
 	disk=$(mktemp -d /var/tmp/wnXXXX)
 	dockerd -H "unix://$disk/s" --data-root "$disk/data" --exec-root "$disk/exec" -p "$disk/pid" --bridge=none --iptables=false \
 		--ip-forward=false --ip-masq=false --containerd-namespace "$(basename "$disk")" \
