@@ -170,7 +170,7 @@ func TestAFileThatIsWrongSaysWhereAndWhatThereIs(t *testing.T) {
 		{"start {\nconfig { }\nconfig { }\n}", `4,1: start has no such block, or has one already`},
 		{"start {\nexpect { }\n}", `3,1: nothing is expected here`},
 		{"start {\nexpect {\nhandel = {}\n}\n}", `4,1: there is no handel; did you mean "handle"\?`},
-		{"start {\nexpect {\nhandle = { versoin = 1 }\n}\n}", `4,1: there is no handle.versoin; did you mean "version"\?`},
+		{"start {\nexpect {\nhandle = { versionn = 1 }\n}\n}", `4,1: there is no handle.versionn; did you mean "version"\?`},
 		{"start {\nexpect {\ncode = \"NOT\"\n}\n}", `4,1: there is no code "NOT"; it can be: .*NOT_FOUND.*`},
 		{"inspect {\nexpect {\nstatus = { state = \"running\" }\n}\n}", `4,1: there is no status.state "running"; .*TASK_STATE_RUNNING.*`},
 		{"stop {\nexpect {\nresult = {}\n}\n}", `4,1: stop answers nothing: it can be expected to fail, with error or code`},
