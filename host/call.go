@@ -207,6 +207,7 @@ type callKey struct{}
 
 func withCall(ctx context.Context, c *call) context.Context {
 	c.observer, _ = ctx.Value(observerKey{}).(*Observer)
+	c.inst.masked = c.observer != nil && c.observer.Masked
 	return context.WithValue(ctx, callKey{}, c)
 }
 

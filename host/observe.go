@@ -29,6 +29,8 @@ type Observer struct {
 	// Returned is told of each operation that the guest was entered for: of configure on a new
 	// instance, too.
 	Returned func(u CallUsage)
+	// Masked is that the secrets in what the plugin says are masked, also by a host that does not.
+	Masked bool
 
 	recorded *RecordedCall // nil: the call is not recorded
 }

@@ -80,6 +80,7 @@ type instance struct {
 	plugin  *Plugin
 	config  []byte          // the plugin's, as JSON; nil: it has none yet
 	secrets *secrets.Masker // of the call in progress; nil: nobody has asked yet
+	masked  bool            // what it says in this call is masked in any case, see [Observer]
 }
 
 // sees is a directory at a path as the instance sees it; open opens the machine's.

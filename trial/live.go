@@ -130,6 +130,7 @@ func (l *Live) begin(p *host.Plugin, op string, request []byte, scope *host.Task
 	c := &liveCall{live: l, taking: take(w, op, request), part: LivePart{Operation: op}}
 	c.holds = c.hold
 	if scope != nil {
+		c.task = scope.Config
 		c.part.AllocID, c.part.Task = scope.Config.GetAllocId(), scope.Config.GetName()
 	}
 	c.hold(c.bytes)

@@ -170,6 +170,25 @@ func TestCallsOfANodeAreReplayedToTheByte(t *testing.T) {
 	l.record(t, wide) // and another recording is possible
 }
 
+// TestWhatANodeMasksInAnErrorAReplayMasksToo has tokens in what the plugin answers, also one that
+// the bound of an error's text cuts.
+func TestWhatANodeMasksInAnErrorAReplayMasksToo(t *testing.T) {
+	const token = "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJtZSJ9.c2lnbmF0dXJl"
+	l := newLive(t)
+	task, h := l.start(t, 1)
+	r := l.record(t, wide)
+	signals := []string{token, strings.Repeat("long ", 800) + strings.Repeat("x", 76) + token, "swordfish-1"}
+	for _, signal := range signals {
+		err := l.plugin.Invoke(t.Context(), host.Call{
+			Op: abi.OpDriverSignalTask, Task: task, Answer: &wasmnodev1.DriverSignalTaskResponse{},
+			Request: &wasmnodev1.DriverSignalTaskRequest{TaskId: task.Id, Handle: h, Signal: signal},
+		})
+		require.NotContains(t, err.Error(), "eyJ")
+		require.NotContains(t, err.Error(), "sword")
+	}
+	require.NoError(t, replay(t, repeatable(t), recording(t, r, len(signals))))
+}
+
 // TestWhatTheNodeGaveUpIsReplayedAsThat ends a command that waits for more input, and one that does
 // not ask for anything. Only in a use of a capability can a replay give a call up: the first is
 // tried again when the end comes while the plugin computes.

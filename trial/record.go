@@ -106,13 +106,15 @@ func outcomeOf(k *masker, op string, answer []byte, err error) outcome {
 	var e *abi.Error
 	switch {
 	case err == nil:
-		return outcome{answer: k.show(operationMessage(op, "Response"), answer)}
+		return outcome{answer: k.show(OperationMessage(op, "Response"), answer)}
 	case errors.As(err, &fault):
-		return outcome{fault: string(fault.Kind), text: k.Text(err.Error())}
+		return outcome{fault: string(fault.Kind), text: k.Line(err.Error(), false)}
 	case errors.As(err, &e):
-		return outcome{err: maskError(k, e)}
+		e = maskError(k, e)
+		e.Message = k.Line(e.Message, false)
+		return outcome{err: e}
 	}
-	return outcome{fault: givenUp, text: k.Text(err.Error())}
+	return outcome{fault: givenUp, text: k.Line(err.Error(), false)}
 }
 
 // interrupted reports whether a call ended since its time was over, or nobody wanted it any more.

@@ -315,7 +315,7 @@ func (p *recordingReader) begin(l *callLine) error {
 	if _, err := message(c.Op, "Request"); err != nil {
 		return err
 	}
-	if _, err := wire(operationMessage(c.Op, "Request"), c.request); err != nil {
+	if _, err := wire(OperationMessage(c.Op, "Request"), c.request); err != nil {
 		return fmt.Errorf("request: %w", err)
 	}
 	if len(c.config) > 0 && c.config[0] != '{' {

@@ -75,7 +75,7 @@ func (t *Trial) prepareAgain(rec *RecordedCall, dir string) (Call, error) {
 		return Call{}, err
 	}
 	c := Call{Op: rec.Op}
-	if c.Request, err = wire(operationMessage(rec.Op, "Request"), rec.request); err != nil {
+	if c.Request, err = wire(OperationMessage(rec.Op, "Request"), rec.request); err != nil {
 		return Call{}, err
 	}
 	fields := m.Descriptor().Fields()
@@ -99,7 +99,8 @@ func (t *Trial) play(ctx context.Context, c Call, p *player, rec *RecordedCall, 
 	t.grants = played(rec.fs)
 	t.world.begin(rec.began, rec.seed, fresh, false, p.file)
 	defer t.world.end()
-	r := t.observe(ctx, c, fresh, func(o *host.Observer) { o.Answers = p.answer })
+	// What a node's plugin said was recorded as the node shows it.
+	r := t.observe(ctx, c, fresh, func(o *host.Observer) { o.Answers, o.Masked = p.answer, true })
 	return outcomeOf(&p.mask, c.Op, r.Answer, r.Err)
 }
 

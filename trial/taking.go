@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
 )
 
@@ -16,6 +17,7 @@ type taking struct {
 	op      string
 	request []byte
 	config  []byte
+	task    *wasmnodev1.TaskConfig // that the call is about, whose secrets are masked; nil: none is known
 	began   time.Time
 	seed    [32]byte
 	world   *world
@@ -42,7 +44,7 @@ const takenOverhead = 256
 
 // take begins a call in a world of its own.
 func take(w *world, op string, request []byte) *taking {
-	t := &taking{op: op, request: inOrder(operationMessage(op, "Request"), request), began: time.Now(), world: w}
+	t := &taking{op: op, request: inOrder(OperationMessage(op, "Request"), request), began: time.Now(), world: w}
 	t.bytes = len(t.request)
 	_, _ = rand.Read(t.seed[:]) // it never fails
 	w.begin(t.began, t.seed, true, true, t.file)
@@ -96,7 +98,8 @@ func (t *taking) tooMuch() error {
 func (t *taking) recorded(k *masker, answer []byte, err error) *RecordedCall {
 	out := &RecordedCall{Op: t.op, began: t.began, seed: t.seed, fs: t.fs}
 	out.config = k.Object(t.config)
-	out.request = k.show(operationMessage(t.op, "Request"), t.request)
+	k.learn(t.task)
+	out.request = k.show(OperationMessage(t.op, "Request"), t.request)
 	read := k.contents(t.uses)
 	for i, u := range t.uses {
 		if u.file != nil {
@@ -117,7 +120,7 @@ func (t *taking) recorded(k *masker, answer []byte, err error) *RecordedCall {
 // inOrder encodes a message anew, as a replay does: a plugin may do one thing after another in
 // the order in which it finds them in a map.
 func inOrder(name string, b []byte) []byte {
-	m, err := messageNamed(name)
+	m, err := NewMessage(name)
 	if err != nil || proto.Unmarshal(b, m) != nil {
 		return b
 	}

@@ -29,6 +29,8 @@ type Config struct {
 	CacheDir string
 	// Version is the node's, as the plugin receives it.
 	Version string
+	// Chroot are the machine's files and directories that isolated processes see, as of [host.Config].
+	Chroot map[string]string
 	// Limits bound the plugin; fields that are zero take the host's defaults.
 	Limits host.Limits
 	// Repeatable trials can record calls and replay them: see [Trial.Record], [Trial.Replay].
@@ -73,7 +75,7 @@ func Open(ctx context.Context, wasm []byte, cfg Config) (_ *Trial, err error) {
 	t.closers = append(t.closers, programs.Close, processes.Close)
 	t.workloads = mux.Runtime{WASI: programs, Processes: processes}
 	hc := host.Config{
-		Logger: cfg.Logger, Engine: t.engine, Workloads: t.workloads, Store: &memory{}, Version: cfg.Version, Limits: cfg.Limits, Unmasked: true,
+		Logger: cfg.Logger, Engine: t.engine, Workloads: t.workloads, Store: &memory{}, Version: cfg.Version, Limits: cfg.Limits, Chroot: cfg.Chroot, Unmasked: true,
 	}
 	if cfg.Repeatable {
 		t.world = &world{}

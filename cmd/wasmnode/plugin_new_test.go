@@ -57,6 +57,7 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 			}
 			r = w.run(t, "", "plugin", "test", "my_driver")
 			require.Zero(t, r.code, r.stdout+r.stderr)
+			assert.Contains(t, r.stdout, "\n5 tests: 5 ok, 0 failed\n")
 			assert.Regexp(t, `\nmy_driver 0\.1\.0: \d\d ok, 0 failed, 1 skipped\n$`, r.stdout)
 			if language == "rust" { // the SDK is the same one: it is compiled once
 				require.NoError(t, os.CopyFS(filepath.Join(w.dir, "my-device", "build"), os.DirFS(filepath.Join(w.dir, "my_driver", "build"))))
@@ -71,6 +72,7 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(r.stdout), &out))
 			assert.Equal(t, "my-device/plugins/my-device.wasm", out.File)
 			assert.Empty(t, out.Failed)
+			assert.Len(t, out.Tests, 3)
 			assert.Equal(t, "my-device", out.Conform.Plugin)
 
 			if language == "assemblyscript" || language == "c" {
