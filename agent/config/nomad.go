@@ -127,6 +127,7 @@ var nomadKeys = []NomadKey{
 	{Key: "client.server_join.retry_max", As: []string{"0"}, Why: "servers are tried for as long as it takes"},
 	{Key: "client.server_join.start_join", As: []string{""}, Refused: true, Why: "a client has retry_join"},
 	{Key: "client.state_dir", Why: byDataDir},
+	{Key: "client.stats", Why: whenRead},
 	{Key: "client.template.block_query_wait", Why: lookedAt},
 	{Key: "client.template.consul_retry", Why: noConsul},
 	{Key: "client.template.disable_file_sandbox", As: []string{"false"}, Refused: true, Why: "templates read files of their task alone"},

@@ -205,15 +205,6 @@ func TestServersToJoin(t *testing.T) {
 	require.Equal(t, []string{"a:1", "b"}, flagged.Client.Servers)
 }
 
-// JSON, which Nomad reads, too, is not passed over.
-func TestADirectoryWithJSONIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.hcl"), nil, 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.json"), []byte("{}"), 0o600))
-	c := config.Default()
-	require.EqualError(t, c.Load(dir), "configuration: "+filepath.Join(dir, "b.json")+": JSON is not read: write it as HCL, or take it away")
-}
-
 // The page has every key.
 func TestThePageHasEveryKeyOfNomads(t *testing.T) {
 	const begin, end = "<!-- keys: written by the tests -->\n", "<!-- /keys -->"
