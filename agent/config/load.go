@@ -251,6 +251,7 @@ func (c *Config) Load(paths ...string) error {
 		return fmt.Errorf("configuration: %w", errors.New(strings.Join(hclvalue.Lines(l.diags), "\n")))
 	}
 	*c = l.config
+	c.asksItself()
 	c.Warnings = slices.Concat(c.Warnings, hclvalue.Warnings(l.diags), c.Access.TLS.unused(len(c.Client.Servers) > 0), c.sinkWarnings())
 	return nil
 }
