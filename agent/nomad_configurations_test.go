@@ -190,6 +190,17 @@ func (a started) metrics(t *testing.T) string {
 	return string(text)
 }
 
+// text is what is at a path without a client.
+func (a started) text(t *testing.T, path string) string {
+	t.Helper()
+	answer, err := http.Get("http://" + a.address + path)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return string(text)
+}
+
 func (a started) status(t *testing.T, path string) int {
 	t.Helper()
 	answer, err := http.Get("http://" + a.address + path)
