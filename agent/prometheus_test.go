@@ -137,7 +137,7 @@ func busy(t *testing.T, c *nomad.Client) {
 
 // mayBeEmpty are the queries about what a node that is well does not have, nor one in a test, whose
 // tasks are in the agent's own process.
-var mayBeEmpty = regexp.MustCompile(`^wasmnode_condition|state!=|plugin_faults|http_refused|^wasmnode_supervisor`)
+var mayBeEmpty = regexp.MustCompile(`^wasmnode_condition|state!=|plugin_faults|http_refused|^wasmnode_supervisor|outcome=~"denied`)
 
 // dashboardQueries are what the dashboard asks for, as Grafana would of every node.
 func dashboardQueries(t *testing.T) (queries []string) {

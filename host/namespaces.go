@@ -39,7 +39,7 @@ func (p *Plugin) OpenNamespace(path string) (*os.File, error) {
 	case within != "" && missing != nil: // whether others are there is not told
 		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the network namespace %q: %v", shown, missing))
 	case within == "":
-		return nil, notGranted(fmt.Sprintf("the network namespace %q", shown), netFix(p.Name(), fmt.Sprintf("namespaces = [%q]", plaintext.Line(filepath.Dir(real), 256))))
+		return nil, notGranted(fmt.Sprintf("the network namespace %q", shown), netFix(p.Name(), fmt.Sprintf("namespaces = [%q]", plaintext.Line(filepath.Dir(filepath.Clean(path)), 256)))) // nor where links lead
 	}
 	place, err := openPlace(within, real)
 	if err != nil {

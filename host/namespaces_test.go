@@ -57,7 +57,7 @@ func TestADriverNamesNoNetworkButThoseThatItIsGranted(t *testing.T) {
 		filepath.Join(granted, "n"):       {},
 		filepath.Join(dir, "link", "n"):   {},
 		filepath.Join(other, "n"):         {abi.PermissionDenied, `is not granted: add plugin "`},
-		filepath.Join(granted, "out"):     {abi.PermissionDenied, "namespaces = [\"" + other},
+		filepath.Join(granted, "out"):     {abi.PermissionDenied, "namespaces = [\"" + granted + "\"]"}, // where it leads is not told
 		granted + "/../other/n":           {abi.PermissionDenied, "is not granted"},
 		granted:                           {abi.PermissionDenied, "is not granted"},
 		filepath.Join(granted, "file"):    {abi.InvalidArgument, "is no namespace"},

@@ -131,11 +131,7 @@ func (k *masker) askOf(ask *fileAsk) asked {
 	shown := *ask
 	shown.Path, shown.To = k.name(ask.Path), k.name(ask.To)
 	if len(ask.data) > 0 {
-		text := k.Text(string(ask.data))
-		if isSecretFile(ask.Path) {
-			text = k.Hide(string(ask.data))
-		}
-		shown.Data = quote(text)
+		shown.Data = quote(k.content(ask.Path, string(ask.data)))
 	}
 	text, _ := json.Marshal(shown) // it can be encoded
 	return asked{room: ask.room, request: text}

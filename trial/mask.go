@@ -20,7 +20,7 @@ var maskRules = []string{
 	"the values of HTTP headers that carry credentials: Authorization, Proxy-Authorization, Cookie, Set-Cookie and those named like a secret",
 	"the texts in a configuration, a config block, a driver's state and other bytes that are a JSON object, whose key is named like a secret, or is one of a secret by the plugin's schemas (writeOnly)",
 	"private keys of TLS",
-	"what is read of a file, or written to it, that is in the task's secrets directory or named like a secret, line by line and of NAME=VALUE the value; of another file what has a private key, and the texts of a JSON object as above",
+	"what is read of a file, or written to it at once, that is in the task's secrets directory or named like a secret, line by line and of NAME=VALUE the value; of another file what has a private key, and the texts of a JSON object as above",
 	"signed JSON web tokens in the text of an error or a fault, as on a node",
 	"each of these, where it has 6 bytes or more, from then on also wherever else it stands as it is or escaped as in JSON; not where it is encoded otherwise",
 }

@@ -31,17 +31,13 @@ func (b *builder) mounts() []object {
 	if b.c.privileged {
 		readonly = "rw"
 	}
-	sysfs := mount("sysfs", "sysfs", "/sys", "nosuid", "noexec", "nodev", readonly)
-	if b.c.hostNetwork && !b.c.privileged { // it is of the network's namespace, which is not the container's
-		sysfs = mount("bind", "/sys", "/sys", "rbind", "nosuid", "noexec", "nodev", "ro")
-	}
 	own := []object{
 		mount("proc", "proc", "/proc", "nosuid", "noexec", "nodev"),
 		mount("tmpfs", "tmpfs", "/dev", "nosuid", "strictatime", "mode=755", "size=65536k"),
 		mount("devpts", "devpts", "/dev/pts", "nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"),
 		mount("tmpfs", "shm", "/dev/shm", "nosuid", "noexec", "nodev", "mode=1777", "size="+strconv.FormatInt(shm, 10)),
 		mount("mqueue", "mqueue", "/dev/mqueue", "nosuid", "noexec", "nodev"),
-		sysfs,
+		mount("sysfs", "sysfs", "/sys", "nosuid", "noexec", "nodev", readonly), // the machine's own has others mounted below it
 		mount("cgroup", "cgroup", "/sys/fs/cgroup", "nosuid", "noexec", "nodev", "relatime", readonly),
 	}
 	d := b.t.Directories
@@ -53,7 +49,7 @@ func (b *builder) mounts() []object {
 	}
 	for _, m := range b.t.Mounts {
 		if m.ReadOnly {
-			own = append(own, bound(m.HostPath, m.TaskPath, "ro"))
+			own = append(own, bound(m.HostPath, m.TaskPath, readOnly...))
 		} else {
 			own = append(own, bound(m.HostPath, m.TaskPath))
 		}
@@ -68,6 +64,9 @@ func (b *builder) mounts() []object {
 func bound(host, inside string, options ...string) object {
 	return mount("bind", host, inside, append([]string{"rbind", "rprivate"}, options...)...)
 }
+
+// readOnly are the options with which nothing is written to a bind mount, nor to what is mounted below it.
+var readOnly = []string{"ro", "rro"}
 
 // Options that a mount may have; those that let mounts of the container's out to the machine
 // need volumes to be enabled.
@@ -100,9 +99,12 @@ func (b *builder) mounted(m mountConfig) object {
 	options := m.options
 	switch {
 	case len(options) == 0:
-		options = []string{"rbind", "ro"}
+		options = append([]string{"rbind"}, readOnly...)
 	case !slices.Contains(options, "bind") && !slices.Contains(options, "rbind"):
 		options = append([]string{"rbind"}, options...)
+	}
+	if slices.Contains(options, "ro") && !slices.Contains(options, "rro") {
+		options = append(slices.Clone(options), "rro")
 	}
 	return mount("bind", b.hostPath(m.source), m.target, options...)
 }

@@ -102,9 +102,28 @@ func TestEveryContainerHasTheTasksOwn(t *testing.T) {
 	}
 	for inside, want := range map[string]string{
 		"/alloc": "/x/alloc rbind,rprivate", "/local": "/x/task/local rbind,rprivate", "/secrets": "/x/task/secrets rbind,rprivate",
-		"/etc/hosts": "/x/task/etc_hosts rbind,rprivate", "/t": "/h rbind,rprivate,ro", "/etc/resolv.conf": "/r rbind,rprivate",
+		"/etc/hosts": "/x/task/etc_hosts rbind,rprivate", "/t": "/h rbind,rprivate,ro,rro", "/etc/resolv.conf": "/r rbind,rprivate",
 	} {
 		require.Equal(t, want, mounts[inside], inside)
+	}
+	// What is mounted below the machine's own /sys can be written to, whatever that itself is.
+	require.Equal(t, "sysfs nosuid,noexec,nodev,ro", mounts["/sys"])
+}
+
+func TestWhatIsReadOnlyIsSoBelowItsMountsAsWell(t *testing.T) {
+	for options, want := range map[string]string{
+		``: "rbind,ro,rro", `, "options": ["rbind", "ro"]`: "rbind,ro,rro", `, "options": ["rbind", "rw"]`: "rbind,rw",
+	} {
+		v, err := specified(t, `{}`, `{"image": "i:1", "host_network": true, "mounts": [{"source": "local", "target": "/m"`+options+`}]}`, nil)
+		require.NoError(t, err, options)
+		for _, m := range v.Get("mounts").Items() {
+			switch m.Get("destination").Text() {
+			case "/m":
+				require.Equal(t, want, strings.Join(m.Get("options").Texts(), ","), options)
+			case "/sys":
+				require.Equal(t, "sysfs", m.Get("type").Text())
+			}
+		}
 	}
 }
 
