@@ -106,5 +106,5 @@ func TestManyTasksStartAtOnceInAGuestInGo(t *testing.T) {
 	require.LessOrEqual(t, stats.AtRest, 1)
 	require.Positive(t, stats.Copies, "all but the first begin as copies")
 	require.GreaterOrEqual(t, uint64(2), stats.Instances-stats.Copies, "what describes the plugin, and the first")
-	require.LessOrEqual(t, stats.Instances, uint64(9), "those that wait take what others give back: what describes the plugin, and eight")
+	require.Less(t, stats.Instances, uint64(25), "those that wait take what others give back, where it is not one for each")
 }

@@ -85,7 +85,7 @@ func (r *objectReader) body(object hcl.Expression, path string, of reflect.Type)
 		switch {
 		case kind == argument && ok && len(objects) > 0:
 			r.argument(body, name, m, r.merged(objects))
-		case kind == argument, kind == unknown && !ok:
+		case kind == argument, kind == unknown && (!ok || len(objects) == 0):
 			r.argument(body, name, m, r.value(m.Value))
 		case !ok:
 			r.fault(m.Value, "Unsuitable value; %s is an object, or a list of objects.", path+name)

@@ -73,6 +73,7 @@ func TestFaultsOfJSONHaveTheirPlaces(t *testing.T) {
 		"too short":         {"{\n \"name\"", "2,7: Invalid JSON; unexpected end of JSON input."},
 		"two":               {"{} {}", "1,4: Invalid JSON; invalid character '{' after top-level value."},
 		"unknown":           {"{\n \"client\": {\"enabeld\": 1}}", "2,13: Unsupported argument; An argument named \"enabeld\" is not expected here."},
+		"unknown list":      {`{"misspelt": []}`, `1,2: Unsupported argument; An argument named "misspelt" is not expected here.`},
 		"unknown block":     {`{"telemtry": {}}`, `1,2: Unsupported block type; Blocks of type "telemtry" are not expected here. Did you mean "telemetry"?`},
 		"no block":          {"{\n \"client\": 3}", "2,12: Unsuitable value; client is an object, or a list of objects."},
 		"no label":          {`{"plugin": {"file": "x"}}`, "1,21: Unsuitable value; plugin.file is an object: plugin has a label."},

@@ -188,8 +188,9 @@ func (cp *ControlPlane) download(ctx context.Context, from *url.URL, token strin
 	return in, nil
 }
 
-// ofAnotherNode refuses addresses that no other node has: whoever registers a node chooses where
-// this one connects to, and what answers there is shown in part.
+// ofAnotherNode refuses addresses of a link that no other node has, such as those of a cloud's metadata:
+// whoever registers a node chooses where this one connects to, and what answers there is shown in
+// part. Several nodes may be on one machine, by its loopback.
 func ofAnotherNode(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -55,6 +55,9 @@ isolated='process {
   users     = ["nobody"]
   isolation = "full"
 }'
+conform containerd-driver -grant 'net {
+  sockets = ["/nonexistent.sock"]
+}'
 if have exec /bin/sleep; then
 	conform exec -grant "$isolated" -task 'command = "/bin/sleep"
 args = ["3600"]'

@@ -53,9 +53,9 @@ func started(t *testing.T, n *drivertest.Node, task *driver.TaskConfig) *driver.
 // awaited is how a task ended.
 func awaited(t *testing.T, n *drivertest.Node, task *driver.TaskConfig, handle *driver.TaskHandle) *driver.ExitResult {
 	t.Helper()
-	for {
+	for began := time.Now(); ; {
 		result, _, err := n.WaitTask(task, handle)
-		if abi.IsRecoverable(err) { // the node asks again
+		if abi.IsRecoverable(err) && time.Since(began) < 2*time.Minute { // the node asks again
 			continue
 		}
 		require.NoError(t, err)

@@ -44,7 +44,7 @@ func (c *taskConfig) fields(f *config.Fields) {
 		"to tasks whose group has its own; \"none\", one of its own, where it reaches itself only; or the absolute path of a network namespace, "+
 		"in a directory that the operator grants.").Pattern("^(group|host|none|/.+)$").Default("group")
 	f.String(&c.cpuset, "cpuset_cpus", "The processors that the task begins on, such as \"0-3,6\": of the cores that it has reserved, "+
-		"or of those that nobody has. All of them by default.").Default("")
+		"or of those that nobody has. By default the reserved ones, or else all of the node's.").Default("")
 }
 
 func init() { driver.Serve(exec{}) }

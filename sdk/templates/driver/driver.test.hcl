@@ -53,7 +53,8 @@ test "a task outlives the agent and the plugin's upgrade" {
     }
   }
   stop {
-    signal = "SIGTERM"
+    signal  = "SIGTERM"
+    timeout = "1m"
   }
   wait {
     expect {
