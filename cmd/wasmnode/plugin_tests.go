@@ -236,9 +236,8 @@ func (t *tested) build(shown io.Writer) error {
 // conform checks the plugin's file against the contract.
 func (t *tested) conform(timeout time.Duration) error {
 	set, options := new(trialSet), conform.Options{Timeout: timeout}
-	set.config = new(string)
 	if agent := filepath.Join(t.Directory, "agent.hcl"); exists(agent) {
-		*set.config = agent
+		set.config = agent
 	}
 	if file := filepath.Join(t.Directory, "task.hcl"); exists(file) {
 		text, err := os.ReadFile(file)

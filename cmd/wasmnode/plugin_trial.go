@@ -21,14 +21,15 @@ import (
 
 // trialSet is what a plugin is granted that is tried without a node, and its configuration.
 type trialSet struct {
-	config *string
+	config string
 	grants list
 	file   string // the plugin's
 }
 
 // trialFlags adds the options of a command that tries a plugin.
 func trialFlags(f *flag.FlagSet) *trialSet {
-	s := &trialSet{config: f.String("config", "", "")}
+	s := &trialSet{}
+	f.StringVar(&s.config, "config", "", "")
 	f.Var(&s.grants, "grant", "")
 	return s
 }
@@ -81,24 +82,24 @@ func codeDir() string {
 // node is the agent's configuration; without -config, what one has by itself.
 func (s *trialSet) node() (config.Config, error) {
 	c := config.Default()
-	if *s.config == "" {
+	if s.config == "" {
 		return c, nil
 	}
-	err := c.Load(*s.config)
+	err := c.Load(s.config)
 	return c, err
 }
 
 // settings are what the plugin of that name is granted and configured with.
 func (s *trialSet) settings(name string) (config.Plugin, error) {
 	var p config.Plugin
-	if *s.config != "" {
+	if s.config != "" {
 		c, err := s.node()
 		if err != nil {
 			return p, err
 		}
 		var configured bool
 		if p, configured = c.Plugins[name]; !configured {
-			return p, fmt.Errorf("%s: it has no block for this plugin: add plugin %q { }", *s.config, name)
+			return p, fmt.Errorf("%s: it has no block for this plugin: add plugin %q { }", s.config, name)
 		}
 	}
 	for _, text := range s.grants {
