@@ -49,7 +49,6 @@ func (t *TaskDir) readySecrets(inMemory bool, mb int) error {
 		}
 		fallthrough
 	case err == nil:
-		failpoint.Here("secrets.clear")
 		err = root.RemoveAll(SecretsName)
 	case errors.Is(err, fs.ErrNotExist):
 		err = nil
@@ -186,12 +185,14 @@ func SecretsInMemory(allocsDir string) (why string, can bool) {
 		return "the agent runs in a container", false
 	}
 	own, err := os.Readlink("/proc/self/ns/mnt")
-	machines, first := os.Readlink("/proc/1/ns/mnt")
-	if err := errors.Join(err, first); err != nil {
-		return "it cannot be told whether the agent's mounts are the machine's: " + WithoutPath(err).Error(), false
+	if err == nil && own != machinesMounts {
+		var first string
+		if first, err = os.Readlink("/proc/1/ns/mnt"); err == nil && own != first {
+			return "the agent has mounts of its own, which no other agent would see", false
+		}
 	}
-	if own != machines {
-		return "the agent has mounts of its own, which no other agent would see", false
+	if err != nil {
+		return "it cannot be told whether the agent's mounts are the machine's: " + WithoutPath(err).Error(), false
 	}
 	if err := tryMount(allocsDir); err != nil {
 		return "the agent may not mount: " + err.Error(), false
@@ -218,8 +219,12 @@ func tryMount(allocsDir string) error {
 	return err
 }
 
-// machinesPIDs is the process ID namespace that Linux makes at boot.
-const machinesPIDs = "pid:[4026531836]"
+// The namespaces that Linux makes at boot. That of mounts has this number with newer ones, and
+// with older ones no namespace has it.
+const (
+	machinesPIDs   = "pid:[4026531836]"
+	machinesMounts = "mnt:[4026531832]"
+)
 
 // UnmountBelow detaches all that is mounted below a directory, the deepest first: what is in use stays
 // for those who use it. Nothing that is mounted there is removed with the directory then. An agent that
