@@ -17,12 +17,7 @@ import (
 const secretJob = `job "told" {
   group "g" {
     task "t" {
-      driver         = "raw_exec"
-      shutdown_delay = "1ms"
-      service {
-        name     = "told-${COLOR}"
-        provider = "nomad"
-      }
+      driver = "raw_exec"
       identity {
         env  = true
         file = true
@@ -61,7 +56,6 @@ func TestSecretsAreNotOnTheDisk(t *testing.T) {
 		t.Helper()
 		require.Empty(t, s.filesWith(t, password, first[strings.LastIndex(first, ".")+1:]), when)
 	}
-	n.awaitService(t, "told-blue", true)
 	clean("after the start")
 
 	n.out(t, "alloc", "restart", alloc)
@@ -75,7 +69,6 @@ func TestSecretsAreNotOnTheDisk(t *testing.T) {
 	clean("after the agent's end")
 	n = s.start(t)
 	require.Equal(t, second, env(), "what a running task has stays as it is")
-	n.awaitService(t, "told-blue", true)
 	after := n.awaitTasks(t, "told", "t")
 	require.Equal(t, before.TaskStates["t"].StartedAt, after.TaskStates["t"].StartedAt)
 	clean("after the next agent has found it")
