@@ -73,7 +73,7 @@ func TestSecretsAreNotOnTheDisk(t *testing.T) {
 	require.Equal(t, before.TaskStates["t"].StartedAt, after.TaskStates["t"].StartedAt)
 	clean("after the next agent has found it")
 
-	n.out(t, "job", "stop", "-purge", "told")
+	n.out(t, "job", "stop", "told")
 	n.await(t, "told", nomad.AllocClientStatusComplete)
 	clean("after its end")
 }
