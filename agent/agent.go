@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"net/netip"
@@ -160,6 +161,12 @@ type agent struct {
 func (a *agent) warn(cfg config.Config) {
 	for _, warning := range cfg.Warnings {
 		a.logger.Warn("configuration: " + warning)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Plugins)) {
+		file := cmp.Or(cfg.Plugins[name].File, name+".wasm")
+		if _, err := os.Stat(filepath.Join(cfg.PluginDir, file)); errors.Is(err, fs.ErrNotExist) {
+			a.logger.Warn(fmt.Sprintf("configuration: plugin %q has no effect until there is %s: copy it there, or leave the block out", name, filepath.Join(cfg.PluginDir, file)))
+		}
 	}
 }
 

@@ -47,10 +47,15 @@ func (a *agent) join() error {
 		return fmt.Errorf("stored allocations: %w", err)
 	}
 	switch {
-	case !joins && len(stored) > 0:
-		return fmt.Errorf("data_dir: %s has allocations (%d) of a cluster's region %q: name its servers in client.servers; or stop their jobs there and have the servers forget them (nomad system gc), or choose another with -data-dir", a.cfg.DataDir, len(stored), region)
+	case !joins && a.notOwn(stored) > 0:
+		return fmt.Errorf("data_dir: %s has allocations (%d) of a cluster's region %q: name its servers in client.servers; or stop their jobs there and have the servers forget them (nomad system gc), or choose another with -data-dir", a.cfg.DataDir, a.notOwn(stored), region)
 	case joins && region == "" && a.schedules() > 0:
-		return fmt.Errorf("data_dir: %s has allocations (%d) that this agent has scheduled itself and that have not ended: stop their jobs before it joins servers, or choose another with -data-dir", a.cfg.DataDir, a.schedules())
+		if a.cfg.Client.StandaloneJobs != config.StopStandaloneJobs {
+			return fmt.Errorf("data_dir: %s has allocations (%d) that this agent has scheduled itself and that have not ended: stop their jobs before it joins servers, have it stop them with client { standalone_jobs = %q }, or choose another with -data-dir", a.cfg.DataDir, a.schedules(), config.StopStandaloneJobs)
+		}
+		if err := a.stopJobs(); err != nil {
+			return err
+		}
 	case joins && region != "" && region != a.cfg.Region && len(stored) > 0:
 		return fmt.Errorf("data_dir: %s has allocations (%d) of region %q, and region is %q: choose another with -data-dir", a.cfg.DataDir, len(stored), region, a.cfg.Region)
 	case !joins:
@@ -60,6 +65,32 @@ func (a *agent) join() error {
 		return err
 	}
 	return a.connect()
+}
+
+// stopJobs stops all jobs of the agent's own control plane: their tasks end once servers have said
+// what the node is to run, and they are not started again when it has left them.
+func (a *agent) stopJobs() error {
+	for _, j := range a.plane.Jobs() {
+		if *j.Stop {
+			continue
+		}
+		if _, err := a.plane.DeregisterJob(&structs.JobStop{Namespace: *j.Namespace, JobID: *j.ID}); err != nil {
+			return fmt.Errorf("stopping job %q before servers are joined: %w", *j.ID, err)
+		}
+		a.logger.Warn("a job that the agent has scheduled itself is stopped, since it joins servers (client.standalone_jobs)", "namespace", *j.Namespace, "job_id", *j.ID)
+	}
+	return nil
+}
+
+// notOwn is how many allocations the agent's own control plane does not know. Those that it stopped are
+// its own for as long as no server was heard.
+func (a *agent) notOwn(stored []*structs.Allocation) (n int) {
+	for _, one := range stored {
+		if a.plane.Allocation(one.ID) == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // schedules is how many allocations the agent's own control plane has that have not ended.

@@ -46,16 +46,18 @@ func TestADataDirectoryIsOfOneControlPlane(t *testing.T) {
 	a := stored(t)
 	_, err := a.plane.ForNode().Register(t.Context(), controlplanetest.Node())
 	require.NoError(t, err)
-	_, err = a.plane.RegisterJob(&structs.JobRegistration{Job: &nomad.Job{
+	job := &nomad.Job{
 		ID: new("j"), Type: new("batch"),
 		TaskGroups: []*nomad.TaskGroup{{Name: new("g"), Tasks: []*nomad.Task{{Name: "t", Driver: "mock"}}}},
-	}})
+	}
+	_, err = a.plane.RegisterJob(&structs.JobRegistration{Job: job})
 	require.NoError(t, err)
 	require.NoError(t, a.join(), "alone it goes on")
 	require.Nil(t, a.cluster)
 	a.cfg.Client.Servers = nowhere
 	require.ErrorContains(t, a.join(), "has allocations (1) that this agent has scheduled itself and that have not ended: stop their jobs")
 	require.NoFileExists(t, filepath.Join(a.cfg.DataDir, memberFile))
+	require.False(t, *a.plane.Jobs()[0].Stop)
 	one := a.plane.Allocations()[0]
 	require.NoError(t, a.plane.ForNode().UpdateAllocations(t.Context(), one.NodeID, []*structs.AllocationState{{ID: one.ID, ClientStatus: structs.ClientComplete}}))
 	require.NoError(t, a.join())
@@ -63,6 +65,29 @@ func TestADataDirectoryIsOfOneControlPlane(t *testing.T) {
 	region, err := cluster.Note(filepath.Join(a.cfg.DataDir, memberFile))
 	require.NoError(t, err)
 	require.Equal(t, "global", region)
+
+	stopping := stored(t)
+	_, err = stopping.plane.ForNode().Register(t.Context(), controlplanetest.Node())
+	require.NoError(t, err)
+	for _, id := range []string{"j", "k"} {
+		job.ID = &id
+		_, err = stopping.plane.RegisterJob(&structs.JobRegistration{Job: job})
+		require.NoError(t, err)
+	}
+	stopping.cfg.Client.Servers, stopping.cfg.Client.StandaloneJobs = nowhere, config.StopStandaloneJobs
+	require.NoError(t, stopping.join())
+	require.NotNil(t, stopping.cluster)
+	for _, j := range stopping.plane.Jobs() {
+		require.True(t, *j.Stop, *j.ID)
+	}
+	// Before servers were heard, which would have stopped them, the way back is open.
+	own := stopping.plane.Allocations()[0]
+	require.NoError(t, stopping.state.PutAllocation(own))
+	require.NoError(t, stopping.cluster.Close())
+	stopping.cluster, stopping.cfg.Client.Servers = nil, nil
+	require.NoError(t, stopping.join())
+	require.Nil(t, stopping.cluster)
+	require.NoFileExists(t, filepath.Join(stopping.cfg.DataDir, memberFile))
 
 	back := stored(t)
 	require.NoError(t, os.WriteFile(filepath.Join(back.cfg.DataDir, memberFile), []byte("global\n"), 0o600))

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/httpapi/telemetry"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/sandbox"
@@ -73,6 +74,10 @@ var (
 	pluginOpened    = describe("wasmnode_plugin_streams_opened_total", "Streams that were opened, by the capability: connections by net, requests by http.", "plugin", "capability")
 	pluginMoved     = describe("wasmnode_plugin_stream_bytes_total", "Bytes that the plugin read from streams, and wrote.", "plugin", "direction")
 	pluginHelpers   = describe("wasmnode_plugin_helpers_total", "Helpers that the plugin ran, and commands in its tasks' workloads, by how that ended: ended, timeout or failed.", "plugin", "outcome")
+	pluginRunning   = describe("wasmnode_plugin_helpers_running", "Helpers of the plugin, and commands in its tasks' workloads, that run now; there are eight at most.", "plugin")
+	pluginUses      = describe("wasmnode_plugin_capability_uses_total", "Uses of a function of a capability, by what came of it: done, denied, exhausted (a bound), failed, or ended with the call.", "plugin", "capability", "function", "outcome")
+	pluginKept      = describe("wasmnode_plugin_kept_values", "Values that the plugin keeps in the node's database, once it has asked for one; there are 1,024 at most.", "plugin")
+	pluginKeptBytes = describe("wasmnode_plugin_kept_bytes", "Bytes of those values and of their keys; 1 MiB at most.", "plugin")
 	pluginMade      = describe("wasmnode_plugin_instances_total", "Instances that were made, by their origin: a module's start, or a copy of one that had started.", "plugin", "origin")
 )
 
@@ -87,7 +92,7 @@ type pluginMetrics struct {
 
 // Describe implements [prometheus.Collector].
 func (m pluginMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{pluginRefusals, pluginState, pluginCalls, pluginFaults, pluginDenied, pluginTime, pluginGap, pluginInstances, pluginMemory, pluginExhausted, pluginStreams, pluginOpened, pluginMoved, pluginHelpers, pluginMade} {
+	for _, d := range []*prometheus.Desc{pluginRefusals, pluginState, pluginCalls, pluginFaults, pluginDenied, pluginTime, pluginGap, pluginInstances, pluginMemory, pluginExhausted, pluginStreams, pluginOpened, pluginMoved, pluginHelpers, pluginRunning, pluginUses, pluginKept, pluginKeptBytes, pluginMade} {
 		out <- d
 	}
 }
@@ -134,9 +139,15 @@ func collectPlugin(out chan<- prometheus.Metric, p catalog.PluginStatus) {
 	}
 	counter(pluginMoved, float64(s.StreamRead), "read")
 	counter(pluginMoved, float64(s.StreamWritten), "write")
-	for outcome, n := range s.Helpers {
-		counter(pluginHelpers, float64(n), outcome)
+	for _, outcome := range host.HelperOutcomes {
+		counter(pluginHelpers, float64(s.Helpers[outcome]), outcome)
 	}
+	gauge(pluginRunning, float64(s.HelpersRunning))
+	for _, u := range s.Uses {
+		counter(pluginUses, float64(u.Count), u.Module, u.Function, u.Outcome)
+	}
+	gauge(pluginKept, float64(s.KeptValues))
+	gauge(pluginKeptBytes, float64(s.KeptBytes))
 	counter(pluginMade, float64(s.Instances-s.Copies), "start")
 	counter(pluginMade, float64(s.Copies), "copy")
 }

@@ -241,7 +241,7 @@ func workloadsOn(e *sandbox.Engine, dir string, thread chan<- func(), left *hand
 	if err != nil {
 		return nil, nil, err
 	}
-	programs := wasi.New(wasi.Config{Logger: logger, Engine: e})
-	closeBoth := func() error { return errors.Join(processes.Close(), programs.Close()) }
+	programs := wasi.New(wasi.Config{Logger: logger, Engine: e, ShareMemory: processes.ShareMemory})
+	closeBoth := func() error { return errors.Join(programs.Close(), processes.Close()) }
 	return &ownWorkloads{mux.Runtime{WASI: programs, Processes: processes}, programs, processes}, closeBoth, nil
 }

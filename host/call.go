@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -200,7 +201,7 @@ func (c *call) countStart() error {
 }
 
 func newCall(p *Plugin, inst *instance, op string, input []byte, scope *TaskScope) *call {
-	inst.scope, inst.refused, inst.secrets = scope, "", nil
+	inst.op, inst.scope, inst.refused, inst.secrets = op, scope, "", nil
 	inst.words.forget()
 	return &call{plugin: p, inst: inst, op: op, input: input, scope: scope}
 }
@@ -209,6 +210,7 @@ type callKey struct{}
 
 func withCall(ctx context.Context, c *call) context.Context {
 	c.observer, _ = ctx.Value(observerKey{}).(*Observer)
+	c.inst.masked = c.observer != nil && c.observer.Masked
 	return context.WithValue(ctx, callKey{}, c)
 }
 
@@ -253,7 +255,7 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 	}
 	answer := abi.FromProto(&m)
 	answer.Message = plaintext.Line(inst.shown(answer.Message, false), maxErrorText)
-	if inst.refused != "" { // the guest knows no more than that it may not
+	if !strings.Contains(answer.Message, inst.refused) { // a file's the guest does not know, and others it may keep to itself
 		answer.Message += " (" + inst.refused + ")"
 	}
 	return nil, true, answer

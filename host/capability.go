@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -33,7 +34,7 @@ var capabilities = map[string]map[string]sandbox.HostFunc{
 func linkCapabilities(ctx context.Context, r wazero.Runtime) error {
 	for module, funcs := range capabilities {
 		if module != abi.ModuleABI {
-			funcs = observed(module, funcs)
+			funcs = counted(module, observed(module, funcs))
 		}
 		if err := sandbox.LinkHost(ctx, r, module, funcs); err != nil {
 			return err
@@ -78,11 +79,26 @@ func (c *call) stage(answer Message, err error) uint64 {
 	case err != nil:
 		code = abi.CodeOf(err)
 		c.staged = marshal(abi.Proto(err))
-		c.plugin.counters.answered(code, err)
+		c.plugin.counters.answered(code, c.told(err))
 	case answer != nil:
 		c.staged = marshal(answer)
 	}
 	return abi.Status(uint32(code), uint32(len(c.staged)))
+}
+
+// told is a refusal as others than the guest are told of it: without what is secret of the task.
+// The first of a call goes with the error that the guest answers, if that does not have it.
+func (c *call) told(err error) error {
+	var refused *notGrantedError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	shown := *refused.err
+	shown.Message = c.inst.shown(shown.Message, false)
+	if c.inst.refused == "" {
+		c.inst.refused = shown.Message
+	}
+	return &notGrantedError{&shown, c.inst.shown(refused.fix, false)}
 }
 
 // inPieces hands bytes on in pieces, and ends the guest between two when its call is over.

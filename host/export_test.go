@@ -1,6 +1,8 @@
 package host
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/wasmnode/wasmnode/sandbox"
@@ -34,4 +36,13 @@ func SpendChanges(h *Host, plugin string) {
 	for range 60 * keepPerSecond / keepBurst {
 		h.keeper(plugin).rate.ReserveN(time.Now(), keepBurst)
 	}
+}
+
+// Functions are those of every capability but how a guest is called, by module.
+func Functions() map[string][]string {
+	functions := map[string][]string{}
+	for module, counts := range newUses() {
+		functions[module] = slices.Sorted(maps.Keys(counts))
+	}
+	return functions
 }

@@ -190,6 +190,11 @@ func (e *MissingGrantError) Error() string {
 	return fmt.Sprintf("needs grant %s: add %s", e.Capability, e.Fix)
 }
 
+// lacking refuses something of a capability that is not granted at all.
+func lacking(e *MissingGrantError) error {
+	return &notGrantedError{abi.NewError(abi.PermissionDenied, e.Error()), e.Fix}
+}
+
 // notGrantedError is what a plugin is answered that asked for one thing too much. It is
 // listed in [Stats.NotGranted].
 type notGrantedError struct {
@@ -278,7 +283,7 @@ func (p *Plugin) Granted() []string {
 		case abi.ModuleWasm:
 			out = append(out, describeGrant(module, bounds("dirs", s.grants.Wasm.Directories)))
 		case abi.ModuleProcess:
-			out = append(out, describeGrant(module, s.grants.Process.list()...))
+			out = append(out, describeGrant(module, append(s.grants.Process.list(), bounds("namespace", s.grants.Net.Namespaces))...))
 		case abi.ModuleNet:
 			own := []string{}
 			if p.spec.Kind == KindDriver {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
 
 	"github.com/wasmnode/wasmnode/host/outbound"
 	"github.com/wasmnode/wasmnode/internal/hostinfo"
@@ -35,7 +36,7 @@ type Config struct {
 	// and where: a path of the node's to an absolute path in the task's root. What does
 	// not exist is left out.
 	Chroot map[string]string
-	// Surroundings are the time and the randomness of all plugins; nil: the machine's.
+	// Surroundings are the time, the randomness and the files of all plugins; nil: the machine's.
 	Surroundings Surroundings
 	// Unmasked is that what plugins say is told with the secrets in it, to who has made their
 	// requests.
@@ -52,9 +53,10 @@ type Surroundings interface {
 	Nanotime() int64
 	// Asleep is told how long a guest wants to sleep, and returns how long it does.
 	Asleep(want time.Duration) time.Duration
-	// Named is told each path that a guest asks for by WASI, as the guest sees it, in the
+	// Files is a directory as an instance sees it, at a path: another one than the machine's, which
+	// open opens, or that. Op is the operation that the instance is in, for what asks in the
 	// goroutine of its call.
-	Named(path string)
+	Files(at string, op func() string, open func() (experimentalsys.FS, error)) (experimentalsys.FS, error)
 	// Read gives random numbers.
 	io.Reader
 }

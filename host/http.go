@@ -39,11 +39,8 @@ func httpRequest(_ context.Context, c *call, request []byte) (Message, error) {
 		return nil, abi.NewError(abi.InvalidArgument, "not an HttpRequest message")
 	}
 	s := c.plugin.pool.settings()
-	switch {
-	case s == nil:
+	if s == nil {
 		return nil, abi.NewError(abi.PermissionDenied, "requests: not before the plugin is configured")
-	case len(s.grants.HTTP.Endpoints) == 0:
-		return nil, abi.NewError(abi.PermissionDenied, noRequests(c.plugin.Name()).Error())
 	}
 	r, err := outbound.NewRequest(m)
 	if err != nil {

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/plaintext"
+	"github.com/wasmnode/wasmnode/workload/namespace"
 )
 
 // OpenNamespace opens a network namespace that a driver has named by its path. It is one in a
@@ -20,21 +22,33 @@ import (
 // PERMISSION_DENIED: it is not granted; INVALID_ARGUMENT: it is no network namespace, or that of
 // the node; FAILED_PRECONDITION: it cannot be opened.
 func (p *Plugin) OpenNamespace(path string) (*os.File, error) {
-	if !filepath.IsAbs(path) {
-		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("the network namespace %q is no absolute path", path))
+	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("the network namespace %q is no absolute path", plaintext.Line(path, 256)))
 	}
+	shown := plaintext.Line(path, 256)
 	// Engines name theirs below /var/run, which is a link.
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the network namespace %q: %v", path, err))
+	real, missing := filepath.EvalSymlinks(path)
+	if missing != nil {
+		real = filepath.Clean(path)
+		if parent, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			real = filepath.Join(parent, filepath.Base(path))
+		}
 	}
-	if !p.mayName(real) {
-		dir := filepath.Dir(real)
-		return nil, notGranted(fmt.Sprintf("the network namespace %q", path), fmt.Sprintf(`plugin %q { grant { net { namespaces = [%q] } } }`, p.Name(), dir))
+	within := p.namespacesWith(real)
+	switch {
+	case within != "" && missing != nil: // whether others are there is not told
+		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the network namespace %q: %v", shown, missing))
+	case within == "":
+		return nil, notGranted(fmt.Sprintf("the network namespace %q", shown), netFix(p.Name(), fmt.Sprintf("namespaces = [%q]", plaintext.Line(filepath.Dir(real), 256))))
 	}
-	f, err := os.OpenFile(real, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	place, err := openPlace(within, real)
 	if err != nil {
-		return nil, abi.NewError(abi.FailedPrecondition, err.Error())
+		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the network namespace %q: %v", shown, err))
+	}
+	defer func() { _ = unix.Close(place) }() // nothing can be written to it
+	f, err := namespace.ReopenNetwork(place, real)
+	if err != nil {
+		return nil, err
 	}
 	if err := foreignNetwork(f); err != nil {
 		_ = f.Close() // nothing was written to it
@@ -43,34 +57,61 @@ func (p *Plugin) OpenNamespace(path string) (*os.File, error) {
 	return f, nil
 }
 
-func (p *Plugin) mayName(real string) bool {
+// namespacesWith is the granted directory that a path is in, itself without links; empty: none
+// is.
+func (p *Plugin) namespacesWith(real string) string {
 	s := p.pool.settings()
-	return s != nil && slices.ContainsFunc(s.grants.Net.Namespaces, func(dir string) bool {
-		granted, err := filepath.EvalSymlinks(dir)
-		return err == nil && real != granted && within(real, granted)
+	if s == nil {
+		return ""
+	}
+	for _, dir := range s.grants.Net.Namespaces {
+		if granted, err := filepath.EvalSymlinks(dir); err == nil && real != granted && within(real, granted) {
+			return granted
+		}
+	}
+	return ""
+}
+
+// openPlace opens a path in a directory, without what it stands for. Links that have come since
+// it was judged are not followed.
+func openPlace(dir, path string) (int, error) {
+	base, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(base) }() // nothing can be written to it
+	rest, err := filepath.Rel(dir, path)
+	if err != nil {
+		return -1, err
+	}
+	return unix.Openat2(base, rest, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
 	})
 }
 
-// foreignNetwork refuses what is no network namespace, or the node's own.
+// foreignNetwork refuses the node's own network.
 func foreignNetwork(f *os.File) error {
-	var fs unix.Statfs_t
-	if err := unix.Fstatfs(int(f.Fd()), &fs); err != nil || fs.Type != unix.NSFS_MAGIC {
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("%s is no namespace", f.Name()))
-	}
-	if kind, err := unix.IoctlRetInt(int(f.Fd()), unix.NS_GET_NSTYPE); err != nil || kind != unix.CLONE_NEWNET {
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("%s is no network namespace", f.Name()))
-	}
-	this, err := f.Stat()
+	this, err := namespace.ID(f)
 	if err != nil {
 		return err
 	}
-	// Not that of the process, whose first thread may have ended in another one.
-	own, err := os.Stat("/proc/thread-self/ns/net")
+	own, err := ownNetwork()
 	if err != nil {
 		return err
 	}
-	if os.SameFile(this, own) {
+	if this == own {
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("%s is the node's own network", f.Name()))
 	}
 	return nil
+}
+
+// ownNetwork is the node's. It is not asked for by the process's number, whose first thread may
+// have ended in another one.
+func ownNetwork() (string, error) {
+	f, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return namespace.ID(f)
 }

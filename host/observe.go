@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -30,6 +29,8 @@ type Observer struct {
 	// Returned is told of each operation that the guest was entered for: of configure on a new
 	// instance, too.
 	Returned func(u CallUsage)
+	// Masked is that the secrets in what the plugin says are masked, also by a host that does not.
+	Masked bool
 
 	recorded *RecordedCall // nil: the call is not recorded
 }
@@ -65,7 +66,7 @@ func WithObserver(ctx context.Context, o *Observer) context.Context {
 func observed(module string, funcs map[string]sandbox.HostFunc) map[string]sandbox.HostFunc {
 	out := map[string]sandbox.HostFunc{}
 	for name, f := range funcs {
-		run, answers := f.Run, slices.Equal(f.Results, []api.ValueType{i64})
+		run, answers := f.Run, answersStatus(f)
 		f.Run = func(ctx context.Context, m api.Module, stack []uint64) {
 			c := callOf(ctx)
 			if c.observer == nil {

@@ -38,6 +38,7 @@ type Plugin struct {
 	running  runningCalls
 	streams  *stream.Owner
 	helpers  helperBounds
+	uses     uses
 
 	description *wasmnodev1.DriverDescribeResponse
 	secretNames func() []string // that its schemas declare
@@ -68,6 +69,14 @@ func (s *settings) configuration() []byte {
 	return s.config
 }
 
+// files are the directories that the plugin is granted.
+func (s *settings) files() FSGrant {
+	if s == nil {
+		return FSGrant{}
+	}
+	return s.grants.FS
+}
+
 // faultBurst is how many faults are told of in the log at once; afterwards one a second is.
 const faultBurst = 20
 
@@ -87,6 +96,7 @@ func newPlugin(h *Host, spec *Spec) *Plugin {
 		events:      newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
 		faults:      newLimiter(1, faultBurst),
 		helpers:     newHelperBounds(),
+		uses:        newUses(),
 		configuring: make(chan struct{}, 1),
 	}
 	p.pool = newPool(p, limits)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
 	"github.com/tetratelabs/wazero/experimental/sysfs"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -35,6 +36,7 @@ type pool struct {
 
 	mu      sync.Mutex
 	idle    []*instance // all of the current generation
+	waiting int         // calls that had no place when they came, and have no instance yet
 	current generation
 }
 
@@ -72,11 +74,21 @@ type instance struct {
 	output     []*lineLogger // standard output and error
 	words      lastWords     // of the call in progress
 	scope      *TaskScope    // that it is about
-	refused    string        // the first file that it was refused; empty: none
+	op         string        // that it is in
+	refused    string        // what it was refused first in this call; empty: nothing
 
 	plugin  *Plugin
 	config  []byte          // the plugin's, as JSON; nil: it has none yet
 	secrets *secrets.Masker // of the call in progress; nil: nobody has asked yet
+	masked  bool            // what it says in this call is masked in any case, see [Observer]
+}
+
+// sees is a directory at a path as the instance sees it; open opens the machine's.
+func (i *instance) sees(own Surroundings, at string, open func() (experimentalsys.FS, error)) (experimentalsys.FS, error) {
+	if own == nil {
+		return open()
+	}
+	return own.Files(at, func() string { return i.op }, open)
 }
 
 // flush logs what was written without a line's end.
@@ -130,14 +142,53 @@ func (p *pool) lease(ctx context.Context, op string) (_ context.Context, _ *leas
 			return nil, nil, abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("plugin %s runs %d commands, which is the limit", p.plugin.Name(), cap(slots)))
 		}
 	}
+	waited := false
 	select {
 	case slots <- struct{}{}:
-		l.slots = slots
-	case <-ctx.Done():
-		return nil, nil, fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(slots), context.Cause(ctx))
+	default:
+		waited = true
+		if err = p.await(ctx, slots); err != nil {
+			return nil, nil, fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(slots), err)
+		}
 	}
-	l.inst, err = p.take(ctx, mustRun(op))
+	l.slots = slots
+	l.inst, err = p.take(ctx, mustRun(op), waited)
 	return ctx, l, err
+}
+
+// await waits for a place. An instance that a call gives back meanwhile is kept for this one,
+// until it takes one.
+func (p *pool) await(ctx context.Context, slots chan<- struct{}) error {
+	p.mu.Lock()
+	p.waiting++
+	p.mu.Unlock()
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	p.waiting--
+	spare := p.spareLocked()
+	p.mu.Unlock()
+	closeAll(ctx, spare)
+	return context.Cause(ctx)
+}
+
+// spareLocked takes the idle instances that are not to be kept. The lock is held.
+func (p *pool) spareLocked() (spare []*instance) {
+	if n := p.max + p.waiting; len(p.idle) > n {
+		spare = slices.Clone(p.idle[n:])
+		clear(p.idle[n:])
+		p.idle = p.idle[:n]
+	}
+	return spare
+}
+
+func closeAll(ctx context.Context, instances []*instance) {
+	for _, i := range instances {
+		i.close(ctx)
+	}
 }
 
 // release gives the place and the instance back; one that is not reusable is closed.
@@ -153,9 +204,12 @@ func (l *lease) release(ctx context.Context) {
 }
 
 // take returns an idle instance, or makes one; exempt: for a call that needs no processor time
-// to be left.
-func (p *pool) take(ctx context.Context, exempt bool) (*instance, error) {
+// to be left; waited: for one that has awaited its place.
+func (p *pool) take(ctx context.Context, exempt, waited bool) (*instance, error) {
 	p.mu.Lock()
+	if waited {
+		p.waiting--
+	}
 	if r := recordedCall(ctx); r != nil {
 		own := p.current.apart(r)
 		p.mu.Unlock()
@@ -173,19 +227,18 @@ func (p *pool) take(ctx context.Context, exempt bool) (*instance, error) {
 	return p.newInstance(ctx, current, exempt)
 }
 
-// put keeps an instance for the next call, or closes it.
+// put keeps an instance for the next calls, a few and those that wait now, or closes it.
 func (p *pool) put(ctx context.Context, inst *instance, reusable bool) {
 	inst.flush()
 	inst.secrets = nil // nobody keeps a task's
 	p.mu.Lock()
-	if reusable && inst.generation == p.current.number && len(p.idle) < p.max {
+	closed := []*instance{inst}
+	if reusable && inst.generation == p.current.number {
 		p.idle = append(p.idle, inst)
-		inst = nil
+		closed = p.spareLocked()
 	}
 	p.mu.Unlock()
-	if inst != nil {
-		inst.close(ctx)
-	}
+	closeAll(ctx, closed)
 }
 
 // prepare makes an instance and keeps it: it fails when the plugin cannot be set up.
@@ -217,9 +270,7 @@ func (p *pool) renew(ctx context.Context, change func(now *settings) *settings) 
 	if old.snapshot != nil {
 		old.snapshot.Close()
 	}
-	for _, i := range idle {
-		i.close(ctx)
-	}
+	closeAll(ctx, idle)
 	if old.settings != nil {
 		old.settings.http.Close() // what was connected to may not be granted any more
 	}
@@ -249,7 +300,7 @@ func (p *pool) newInstance(ctx context.Context, g generation, exempt bool) (_ *i
 		return nil, err
 	}
 	if g.recorded != nil {
-		g.recorded.Configured(g.settings.configuration())
+		g.recorded.Configured(g.settings.configuration(), g.settings.files())
 	}
 	c := newCall(p.plugin, inst, abi.ExportInitialize, nil, nil)
 	if inst.module, err = p.instantiate(sandbox.WithGuest(withCall(ctx, c), &inst.guest), cfg, inst, g); err != nil {
@@ -286,6 +337,9 @@ func (p *pool) instantiate(ctx context.Context, cfg wazero.ModuleConfig, inst *i
 // offerSnapshot has the instances of the current generation begin as copies of one whose
 // initialiser has just run. The first instance is asked, and once.
 func (p *pool) offerSnapshot(module *sandbox.Instance, inst *instance) {
+	if p.plugin.host.cfg.Surroundings != nil {
+		return // what an initialiser does with files belongs to the calls that are repeated
+	}
 	p.mu.Lock()
 	ask := !p.current.asked && inst.generation == p.current.number
 	p.current.asked = p.current.asked || ask
@@ -345,13 +399,19 @@ func (p *Plugin) moduleConfig(inst *instance, g generation) (wazero.ModuleConfig
 	files := wazero.NewFSConfig()
 	mount := func(dirs []string, readOnly bool) error {
 		for _, dir := range dirs {
-			root, err := rootfs.Open(dir, readOnly)
+			seen, err := inst.sees(own, dir, func() (experimentalsys.FS, error) {
+				root, err := rootfs.Open(dir, readOnly)
+				if err != nil {
+					return nil, abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("plugin %s: granted directory: %v", p.Name(), err))
+				}
+				root.StopOn(inst.guest.Done)
+				inst.files = append(inst.files, root)
+				return root, nil
+			})
 			if err != nil {
-				return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("plugin %s: granted directory: %v", p.Name(), err))
+				return err
 			}
-			root.StopOn(inst.guest.Done)
-			inst.files = append(inst.files, root)
-			files = files.(sysfs.FSConfig).WithSysFSMount(told(root, dir, own), dir)
+			files = files.(sysfs.FSConfig).WithSysFSMount(seen, dir)
 		}
 		return nil
 	}
@@ -361,7 +421,10 @@ func (p *Plugin) moduleConfig(inst *instance, g generation) (wazero.ModuleConfig
 	rootfs.Join(inst.files...)
 	if p.seesTaskFiles() {
 		inst.task = newTaskFiles(inst.guest.Done)
-		files = inst.task.mount(files, own)
+		var err error
+		if files, err = inst.task.mount(files, inst, own); err != nil {
+			return nil, err
+		}
 	}
 	if !slices.Contains(slices.Concat(s.grants.FS.ReadOnly, s.grants.FS.ReadWrite), "/") {
 		files = files.(sysfs.FSConfig).WithSysFSMount(p.refusedFiles(inst), "/") // the last, so that the others keep their descriptors

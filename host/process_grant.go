@@ -34,6 +34,9 @@ type ProcessGrant struct {
 	// asks for that: "r:/srv/images" to read, "rw:/srv/data", with all below it. What is their
 	// task's needs none.
 	Mounts []string
+	// HostNetwork lets processes begin in the node's network whose task has another. It does not
+	// go with a least isolation.
+	HostNetwork bool
 	// Helpers are programs that the plugin itself runs to their end. They are isolated from
 	// nothing, so that there are none with a least isolation.
 	Helpers []HelperGrant
@@ -71,6 +74,9 @@ func (g ProcessGrant) faults() (errs []error) {
 	}
 	if g.isolated() && len(g.Helpers) > 0 {
 		errs = append(errs, fmt.Errorf("grant.process.helper: helpers are not isolated, which isolation = %q refuses", g.Isolation))
+	}
+	if g.isolated() && g.HostNetwork {
+		errs = append(errs, fmt.Errorf("grant.process.host_network: isolation = %q keeps processes in their tasks' networks", g.Isolation))
 	}
 	if len(g.Paths) > 0 && g.Isolation != workload.IsolationPaths {
 		errs = append(errs, errors.New(`grant.process.paths: they are for isolation = "paths"`))
@@ -164,6 +170,9 @@ func (g ProcessGrant) list() [][]string {
 	list := [][]string{bounds("commands", g.Commands), bounds("users", g.Users), nil, nil, bounds("capabilities", g.Capabilities), bounds("paths", g.Paths), bounds("mounts", g.Mounts)}
 	if g.isolated() {
 		list[2] = []string{"isolation:" + string(g.Isolation)}
+	}
+	if g.HostNetwork {
+		list[2] = append(list[2], "network:host")
 	}
 	for _, h := range g.Helpers {
 		list[3] = append(list[3], "helper:"+h.text())

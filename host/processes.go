@@ -51,8 +51,6 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	switch {
 	case s == nil:
 		return nil, abi.NewError(abi.PermissionDenied, "starting processes: not before the plugin is configured")
-	case len(s.grants.Process.Commands) == 0:
-		return nil, abi.NewError(abi.PermissionDenied, noProcesses(c.plugin.Name()).Error())
 	case c.scope == nil || c.op != abi.OpDriverStartTask && c.op != abi.OpDriverRecoverTask:
 		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("a process can be started in %s, not in %s", abi.OpDriverStartTask, c.op))
 	}
@@ -88,8 +86,14 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	if err := standBeside(spec, r.Name); err != nil {
 		return nil, err
 	}
-	p.Cores = c.scope.Config.GetResources().GetCores()
-	p.Network = c.scope.Config.GetNetwork().GetNamespace()
+	if p.Cores, err = coresOf(r.Cpuset, c.scope.Config.GetResources()); err != nil {
+		return nil, err
+	}
+	release, err := c.plugin.setNetwork(p, r, c.scope.Config.GetNetwork().GetNamespace(), s.grants.Process)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	spec.Process = p
 	defer sandbox.Pause(ctx)()
 	err = c.plugin.host.cfg.Workloads.Start(ctx, spec)

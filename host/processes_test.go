@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -144,6 +145,25 @@ func TestAProcessHasTheBoundsAndTheInputThatItsDriverAsksFor(t *testing.T) {
 	stdout, err := os.ReadFile(scope.Config.StdoutPath + ".0")
 	require.NoError(t, err)
 	require.Equal(t, "77\n200\nhello\n", string(stdout))
+}
+
+// TestAnInputThatIsNoFileOfTheTaskIsRefused has the task plant what leads out of it, or holds up who opens it.
+func TestAnInputThatIsNoFileOfTheTaskIsRefused(t *testing.T) {
+	for name, plant := range map[string]func(path string) error{
+		"a link out": func(path string) error { return os.Symlink("/etc/passwd", path) },
+		"a pipe":     func(path string) error { return unix.Mkfifo(path, 0o600) },
+		"a device":   func(path string) error { return os.Symlink("/dev/ptmx", path) },
+		"nothing":    func(string) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, scope, r := newWorld(t, host.Limits{}), taskScope(t), shell("cat")
+			require.NoError(t, plant(filepath.Join(scope.Config.Directories.Task, "in")))
+			r.Stdin = "in"
+			refused := answeredError(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"/bin/*"}}, r))
+			require.Contains(t, []abi.Code{abi.InvalidArgument, abi.NotFound}, refused.Code)
+			require.Contains(t, refused.Message, "standard input ")
+		})
+	}
 }
 
 func TestAProcessMayUseItsTaskAndItsPaths(t *testing.T) {

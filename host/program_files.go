@@ -66,9 +66,9 @@ func (r programFiles) resolve(path string, bases []string) (base, rest string, e
 			return base, rest, nil
 		}
 	}
-	return "", "", abi.NewError(abi.PermissionDenied, fmt.Sprintf(
-		"path %s is neither in the task's directory nor granted: add plugin %q { grant { wasm { directories = [%q] } } }",
-		plaintext.Line(path, 256), r.plugin, NearestDirectory(clean)))
+	fix := fmt.Sprintf("plugin %q { grant { wasm { directories = [%q] } } }", r.plugin, plaintext.Line(NearestDirectory(clean), 256))
+	return "", "", &notGrantedError{abi.NewError(abi.PermissionDenied, fmt.Sprintf(
+		"path %s is neither in the task's directory nor granted: add %s", plaintext.Line(path, 256), fix)), fix}
 }
 
 // readModule reads a program's module.

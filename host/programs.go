@@ -35,7 +35,7 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	case s == nil:
 		return nil, abi.NewError(abi.PermissionDenied, "starting programs: not before the plugin is configured")
 	case s.grants.Wasm.Denied:
-		return nil, abi.NewError(abi.PermissionDenied, noPrograms(c.plugin.Name()).Error())
+		return nil, lacking(noPrograms(c.plugin.Name()))
 	case c.scope == nil || c.op != abi.OpDriverStartTask && c.op != abi.OpDriverRecoverTask:
 		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("a program can be started in %s, not in %s", abi.OpDriverStartTask, c.op))
 	}

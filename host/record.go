@@ -16,11 +16,11 @@ type Recorder func(p *Plugin, op string, request []byte, task *TaskScope) *Recor
 type RecordedCall struct {
 	// Request is what the plugin gets: the message of the caller, maybe in another encoding.
 	Request []byte
-	// Surroundings are the time and the randomness of the instance.
+	// Surroundings are the time, the randomness and the files of the instance.
 	Surroundings Surroundings
-	// Configured is told the configuration of the instance before its initialiser runs. A call
-	// that does not come so far is only told to Ended.
-	Configured func(config []byte)
+	// Configured is told the configuration of the instance, and which directories it is granted,
+	// before its initialiser runs. A call that does not come so far is only told to Ended.
+	Configured func(config []byte, files FSGrant)
 	// Exchanged is as of [Observer].
 	Exchanged func(u CapabilityUse, x *Exchange)
 	// Ended is told how the call ended: with an answer; with an error of the plugin's, an

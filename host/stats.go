@@ -28,6 +28,14 @@ type Stats struct {
 	// Helpers is how many helpers were run, and commands in workloads, by how that ended: ended by itself, or in a
 	// timeout, or failed to start.
 	Helpers map[string]uint64
+	// HelpersRunning is how many of them run now.
+	HelpersRunning int
+	// Uses are what the plugin used of its capabilities, each function and outcome that there was:
+	// at most 31 functions with five outcomes each. WASI is not among them.
+	Uses []CapabilityUses `json:"Uses,omitempty"`
+	// KeptValues and KeptBytes are how many values the plugin keeps in the node's database, and
+	// the size of these and of their keys; 0 until it has asked for one.
+	KeptValues, KeptBytes int
 	// NotGranted is what the plugin was refused since its grants were last changed, with the
 	// configuration that would grant it: the latest, each once.
 	NotGranted []string
@@ -88,6 +96,8 @@ func (p *Plugin) Stats() Stats {
 	s.Took = callsWithin(p.counters.took)
 	p.counters.mu.Unlock()
 	s.Streams, s.StreamRead, s.StreamWritten = p.streams.Open(), p.streams.Read(), p.streams.Written()
+	s.Uses, s.HelpersRunning = p.uses.list(), len(p.helpers.running)
+	s.KeptValues, s.KeptBytes = p.host.kept(p.storeName())
 	s.AtRest, s.AtWork = p.pool.count()
 	s.MemoryBytes = p.budget.Memory()
 	s.Running = p.running.long(time.Now())
@@ -143,6 +153,9 @@ func (c *counters) opened(module string) {
 	}
 	c.s.Opened[module]++
 }
+
+// HelperOutcomes are how helpers end, as [Stats] has them.
+var HelperOutcomes = [...]string{"ended", "timeout", "failed"}
 
 // helped counts a helper.
 func (c *counters) helped(err error) {

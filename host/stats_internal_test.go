@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
 )
 
 func TestCallsAreToldApartByTheTimeThatTheyTook(t *testing.T) {
@@ -16,4 +18,17 @@ func TestCallsAreToldApartByTheTimeThatTheyTook(t *testing.T) {
 		{100 * time.Microsecond, 2}, {time.Millisecond, 2}, {10 * time.Millisecond, 0}, {100 * time.Millisecond, 0}, {time.Second, 0}, {10 * time.Second, 1}, {0, 2},
 	}, callsWithin(c.took))
 	require.EqualValues(t, 7, c.s.Calls)
+}
+
+func TestEveryFunctionOfACapabilityIsCounted(t *testing.T) {
+	n := 0
+	for module, funcs := range capabilities {
+		for name := range funcs {
+			if module != abi.ModuleABI {
+				require.NotNil(t, newUses()[module][name], "%s %s", module, name)
+				n++
+			}
+		}
+	}
+	require.Equal(t, 31, n, "as the series of the metric are documented")
 }

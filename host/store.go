@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -64,7 +65,7 @@ func keeping[R Message](empty func() R, way func(*keeper, context.Context, work)
 		case s == nil:
 			return nil, abi.NewError(abi.PermissionDenied, "keeping values: not before the plugin is configured")
 		case !s.grants.KV.Enabled:
-			return nil, abi.NewError(abi.PermissionDenied, noStore(c.plugin.Name()).Error())
+			return nil, lacking(noStore(c.plugin.Name()))
 		case c.plugin.host.cfg.Store == nil:
 			return nil, abi.NewError(abi.Unimplemented, "this node keeps no values of plugins")
 		}
@@ -84,6 +85,26 @@ type keeper struct {
 	values map[string]Kept
 	bytes  int // of keys and values
 	newest uint64
+	// What is told of them, without waiting for a turn.
+	toldValues, toldBytes atomic.Int64
+}
+
+// kept is how many values a plugin keeps, and their bytes with those of their keys, as far as that
+// is known.
+func (h *Host) kept(plugin string) (values, bytes int) {
+	h.mu.Lock()
+	k := h.keepers[plugin]
+	h.mu.Unlock()
+	if k == nil {
+		return 0, 0
+	}
+	return int(k.toldValues.Load()), int(k.toldBytes.Load())
+}
+
+// tell has others know what there is now.
+func (k *keeper) tell() {
+	k.toldValues.Store(int64(len(k.values)))
+	k.toldBytes.Store(int64(k.bytes))
 }
 
 // keeper returns that of a plugin.
@@ -165,6 +186,7 @@ func (k *keeper) load() error {
 		k.bytes += len(key) + len(v.Value)
 		k.newest = max(k.newest, v.Version)
 	}
+	k.tell()
 	return nil
 }
 
@@ -202,6 +224,7 @@ func (k *keeper) set(r *wasmnodev1.KvSetRequest) (Message, error) {
 		return nil, k.failed(err)
 	}
 	k.values[r.Key], k.bytes, k.newest = next, bytes, next.Version
+	k.tell()
 	return &wasmnodev1.KvSetResponse{Version: next.Version}, nil
 }
 
@@ -218,6 +241,7 @@ func (k *keeper) remove(r *wasmnodev1.KvDeleteRequest) (Message, error) {
 	}
 	delete(k.values, r.Key)
 	k.bytes -= len(r.Key) + len(old.Value)
+	k.tell()
 	return &wasmnodev1.KvDeleteResponse{}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tetratelabs/wazero"
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
 	"github.com/tetratelabs/wazero/experimental/sysfs"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -26,9 +27,18 @@ func newTaskFiles(done func() <-chan struct{}) taskFiles {
 }
 
 // mount makes them visible, after all that was granted.
-func (f taskFiles) mount(files wazero.FSConfig, own Surroundings) wazero.FSConfig {
-	files = files.(sysfs.FSConfig).WithSysFSMount(told(f.task, abi.TaskDir, own), abi.TaskDir)
-	return files.(sysfs.FSConfig).WithSysFSMount(told(f.alloc, abi.TaskAllocDir, own), abi.TaskAllocDir)
+func (f taskFiles) mount(files wazero.FSConfig, inst *instance, own Surroundings) (wazero.FSConfig, error) {
+	for _, dir := range []struct {
+		at string
+		fs experimentalsys.FS
+	}{{abi.TaskDir, f.task}, {abi.TaskAllocDir, f.alloc}} {
+		seen, err := inst.sees(own, dir.at, func() (experimentalsys.FS, error) { return dir.fs, nil })
+		if err != nil {
+			return nil, err
+		}
+		files = files.(sysfs.FSConfig).WithSysFSMount(seen, dir.at)
+	}
+	return files, nil
 }
 
 // enter begins a call about a task; nil: about none.

@@ -89,7 +89,7 @@ func (m *maskers) remove(i int) {
 // shown is a text of the guest's for logs, events and errors, with the secrets of the call in progress
 // masked: see [instance.known]. Cut: it may end within one.
 func (i *instance) shown(text string, cut bool) string {
-	if text == "" || i.plugin.host.cfg.Unmasked {
+	if text == "" || i.plugin.host.cfg.Unmasked && !i.masked {
 		return text
 	}
 	if i.secrets == nil {

@@ -70,9 +70,9 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 	var err error
 	w.engine, err = sandbox.Open(sandbox.Config{CacheDir: codeCache})
 	require.NoError(t, err)
-	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: w.engine})
 	processes, err := process.New(process.Config{Logger: hclog.NewNullLogger(), Name: fmt.Sprintf("host-test-%d-%d", os.Getpid(), worlds.Add(1))})
 	require.NoError(t, err)
+	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: w.engine, ShareMemory: processes.ShareMemory})
 	w.workloads = mux.Runtime{WASI: programs, Processes: processes}
 	w.Host = host.New(host.Config{
 		Logger:    logger,

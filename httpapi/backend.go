@@ -125,8 +125,9 @@ type ControlPlane interface {
 	// removes it. They return the change's index.
 	PutNamespace(n nomad.Namespace) (index uint64, err error)
 	DeleteNamespace(name, region string) (index uint64, err error)
-	// Variables are what is no secret of the variables.
-	Variables() []*nomad.VariableMetadata
+	// VariablesFrom are what is no secret of up to n variables, in the order of namespaces and
+	// paths: those at and after a place, or, backwards, those at and before it.
+	VariablesFrom(namespace, path string, backwards bool, n int) []*nomad.VariableMetadata
 	Variable(namespace, path string) (*nomad.Variable, error)
 	// PutVariable makes or changes a variable; with check, only the one of that index.
 	PutVariable(v *nomad.Variable, check *uint64) (put, conflict *nomad.Variable, err error)

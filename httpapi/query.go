@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -133,21 +135,27 @@ func plainUUID(s string) string {
 // it. A token is the key of the next page's first item.
 func page[T, S any](q *query, items []T, key func(T) string, full func(T) any, stub func(T) S) (stubs []S, next string, err error) {
 	if q.reverse {
-		for i, j := 0, len(items)-1; i < j; i, j = i+1, j-1 {
-			items[i], items[j] = items[j], items[i]
-		}
+		slices.Reverse(items)
 	}
+	if q.nextToken != "" {
+		begin := slices.IndexFunc(items, func(item T) bool { return key(item) == q.nextToken })
+		if begin < 0 {
+			return []S{}, "", nil
+		}
+		items = items[begin:]
+	}
+	return fill(q, slices.Values(items), key, full, stub)
+}
+
+// fill filters and renders items until a page is full. They are in the order that the query
+// asks for, and begin with the page.
+func fill[T, S any](q *query, items iter.Seq[T], key func(T) string, full func(T) any, stub func(T) S) (stubs []S, next string, err error) {
 	limit := maxPage
 	if q.perPage > 0 {
 		limit = min(limit, q.perPage)
 	}
 	stubs = []S{}
-	started := q.nextToken == ""
-	for _, item := range items {
-		started = started || key(item) == q.nextToken
-		if !started {
-			continue
-		}
+	for item := range items {
 		if q.filter != nil {
 			ok, err := q.matches(full(item))
 			if err != nil {

@@ -2,8 +2,8 @@ package httpapi
 
 import (
 	"cmp"
+	"iter"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -25,24 +25,85 @@ func (h *handler) variableRoutes() {
 // word for the prefix.
 func (h *handler) listVariables(r *http.Request, q *query) (answer, error) {
 	below := r.URL.Query().Get("path")
-	list := slices.DeleteFunc(h.ControlPlane.Variables(), func(v *nomad.VariableMetadata) bool {
-		return q.namespace != "*" && q.namespace != v.Namespace || !q.caller.mayVariable(v.Namespace, v.Path, "list") || !strings.HasPrefix(v.Path, q.prefix) || !strings.HasPrefix(v.Path, below)
-	})
-	slices.SortFunc(list, func(a, b *nomad.VariableMetadata) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Path, b.Path))
-	})
-	for i, v := range list {
-		if v.Lock != nil && !q.caller.readsLocks() {
-			told := *v
-			told.Lock = nil // who has its ID may write; a filter must not find it out either
-			list[i] = &told
+	listed := func(yield func(*nomad.VariableMetadata) bool) {
+		for v := range h.variablesFrom(q) {
+			if !strings.HasPrefix(v.Path, q.prefix) || !strings.HasPrefix(v.Path, below) || !q.caller.mayVariable(v.Namespace, v.Path, "list") {
+				continue
+			}
+			if v.Lock != nil && !q.caller.readsLocks() {
+				told := *v
+				told.Lock = nil // who has its ID may write; a filter must not find it out either
+				v = &told
+			}
+			if !yield(v) {
+				return
+			}
 		}
 	}
 	same := func(v *nomad.VariableMetadata) *nomad.VariableMetadata { return v }
-	found, next, err := page(q, list,
+	found, next, err := fill(q, listed,
 		func(v *nomad.VariableMetadata) string { return v.Namespace + "." + v.Path },
 		func(v *nomad.VariableMetadata) any { return v }, same)
 	return answer{body: found, next: next}, err
+}
+
+// variablesAtOnce is how many variables are read at once for a page: about as many as one has.
+const variablesAtOnce = 128
+
+// variablesFrom are the variables from where the page of a query begins, in its order, and up to
+// the last that there can be on one. They are read some at a time, so that nothing waits for
+// whoever goes through them: one that changes meanwhile is there as it was, or as it is.
+func (h *handler) variablesFrom(q *query) iter.Seq[*nomad.VariableMetadata] {
+	return func(yield func(*nomad.VariableMetadata) bool) {
+		at, last := q.variablePlaces()
+		for begun := false; ; begun = true {
+			some := h.ControlPlane.VariablesFrom(at.namespace, at.path, q.reverse, variablesAtOnce)
+			more := len(some) == variablesAtOnce
+			if begun && len(some) > 0 && placeOf(some[0]) == at {
+				some = some[1:] // it was the last one of those before
+			}
+			for _, v := range some {
+				at = placeOf(v)
+				if past := at.compare(last); past > 0 && !q.reverse || past < 0 && q.reverse || !yield(v) {
+					return
+				}
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// variablePlace is where a variable is in the order of all.
+type variablePlace struct{ namespace, path string }
+
+func placeOf(v *nomad.VariableMetadata) variablePlace { return variablePlace{v.Namespace, v.Path} }
+
+func (p variablePlace) compare(other variablePlace) int {
+	return cmp.Or(cmp.Compare(p.namespace, other.namespace), cmp.Compare(p.path, other.path))
+}
+
+// variablePlaces are the places of the first and of the last variable that can be on a page: no
+// name of a namespace or a path has a byte that is after those of ASCII.
+func (q *query) variablePlaces() (first, last variablePlace) {
+	const after = "\x7f"
+	first, last = variablePlace{q.namespace, q.prefix}, variablePlace{q.namespace, q.prefix + after}
+	if q.namespace == "*" {
+		first, last = variablePlace{}, variablePlace{namespace: after}
+	}
+	if q.reverse {
+		first, last = last, first
+	}
+	if q.nextToken == "" {
+		return first, last
+	}
+	var token variablePlace
+	token.namespace, token.path, _ = strings.Cut(q.nextToken, ".")
+	if (token.compare(first) < 0) == q.reverse {
+		first = token
+	}
+	return first, last
 }
 
 func (h *handler) readVariable(r *http.Request, q *query) (answer, error) {

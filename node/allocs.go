@@ -310,6 +310,7 @@ func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Alloca
 		DestroyNetwork: n.cfg.DestroyNetwork,
 		HostEnv:        n.cfg.HostEnv,
 		Networks:       n.cfg.Networks,
+		ReservedCores:  n.reservedCores,
 		Devices:        n.cfg.Devices,
 		Left:           n.left,
 		StateUpdated:   n.stateUpdated,
@@ -324,6 +325,23 @@ func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Alloca
 
 		SecretsInMemory: n.cfg.SecretsInMemory,
 	})
+}
+
+// reservedCores are the cores that tasks have reserved whose allocations have not ended.
+func (n *Node) reservedCores() (cores []int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.runners {
+		if !e.ended.IsZero() {
+			continue
+		}
+		for _, t := range e.runner.Alloc().Resources.Tasks {
+			if t != nil {
+				cores = append(cores, t.Cores...)
+			}
+		}
+	}
+	return cores
 }
 
 // addRunner adds a runner, unless the node is shutting down or has one for the allocation,

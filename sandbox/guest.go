@@ -16,6 +16,9 @@ type Guest struct {
 	Memory Memory
 	// Budget is what it uses memory and time of; nil: nothing is counted.
 	Budget *Budget
+	// Takes is asked before its memory becomes so large, in bytes, and told when that is given back,
+	// by 0; nil: nobody is. With false it does not.
+	Takes func(size uint64) bool
 	// Share is its share of the processor; nil: that of its budget, or one of its own.
 	Share *Share
 	// Descriptors are those that it has besides files; nil: none. Who made them closes them.

@@ -89,7 +89,7 @@ func (m *Module) instantiate(ctx context.Context, cfg wazero.ModuleConfig, start
 	i := &Instance{module: m, guest: guestOf(ctx)}
 	i.fuel.Governor = &governor{guest: i.guest, turns: m.engine.turns, runner: i.guest.runner()}
 	memory := &i.guest.Memory
-	memory.budget = i.guest.Budget
+	memory.budget, memory.takes = i.guest.Budget, i.guest.Takes
 	if err := memory.prepare(m.limit, start); err != nil {
 		return nil, err
 	}

@@ -16,10 +16,12 @@ type Memory struct {
 	most    atomic.Uint64
 	refused atomic.Bool
 	starved atomic.Bool
+	crowded atomic.Bool
 	budget  *Budget
-	limit   uint64 // bytes
-	least   uint64 // what it begins with
-	start   *image // of which; nil: zeros
+	takes   func(size uint64) bool // see [Guest]
+	limit   uint64                 // bytes
+	least   uint64                 // what it begins with
+	start   *image                 // of which; nil: zeros
 	bytes   []byte
 	unmap   func()
 }
@@ -35,6 +37,9 @@ func (m *Memory) Refused() bool { return m.refused.Load() }
 
 // Starved reports whether the instance asked for more than was left of its budget.
 func (m *Memory) Starved() bool { return m.starved.Load() }
+
+// Crowded reports whether the instance asked for more than others have left to it.
+func (m *Memory) Crowded() bool { return m.crowded.Load() }
 
 // prepare has the memory of a new instance begin with start, unless that is nil.
 func (m *Memory) prepare(limit uint64, start *image) (err error) {
@@ -67,8 +72,16 @@ func (m *Memory) Reallocate(size uint64) []byte {
 		m.refused.Store(true)
 		return nil
 	}
-	if !m.budget.TakeMemory(size - m.size.Load()) {
+	before := m.size.Load()
+	if m.takes != nil && !m.takes(size) {
+		m.crowded.Store(true)
+		return nil
+	}
+	if !m.budget.TakeMemory(size - before) {
 		m.starved.Store(true)
+		if m.takes != nil {
+			m.takes(before)
+		}
 		return nil
 	}
 	m.size.Store(size)
@@ -96,5 +109,9 @@ func (m *Memory) Free() {
 		m.unmap()
 	}
 	m.bytes, m.unmap = nil, nil
-	m.budget.GiveMemory(m.size.Swap(0))
+	freed := m.size.Swap(0)
+	m.budget.GiveMemory(freed)
+	if m.takes != nil && freed > 0 {
+		m.takes(0)
+	}
 }

@@ -2,6 +2,7 @@ package structs
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -82,4 +83,17 @@ func (s Ranges) String() string {
 		}
 	}
 	return strings.Join(parts, ",")
+}
+
+// RangesOf is the set of some numbers.
+func RangesOf[N int | uint32](numbers []N) (set Ranges) {
+	for _, n := range slices.Sorted(slices.Values(numbers)) {
+		number := int(n)
+		if last := len(set) - 1; last >= 0 && number <= set[last].Last+1 {
+			set[last].Last = number
+			continue
+		}
+		set = append(set, Range{number, number})
+	}
+	return set
 }

@@ -25,6 +25,12 @@ func TestRangesAreReadAndWritten(t *testing.T) {
 	}
 }
 
+func TestNumbersAreASet(t *testing.T) {
+	for want, numbers := range map[string][]int{"": nil, "0": {0}, "0-2": {2, 0, 1, 1}, "1,3-4,9": {9, 3, 4, 1}} {
+		require.Equal(t, want, RangesOf(numbers).String())
+	}
+}
+
 func FuzzRanges(f *testing.F) {
 	for _, text := range []string{"", "1", "1-2", "1,3-4", "-", "9-1"} {
 		f.Add(text)

@@ -22,8 +22,6 @@ type Difference struct {
 	// Recorded and Now are both sides as a whole. Paths are where they differ, the first of them.
 	Recorded, Now json.RawMessage  `json:",omitempty"`
 	Paths         []PathDifference `json:",omitempty"`
-	// Files are those that the recorded call asked for by WASI, which are not in the recording.
-	Files []string `json:",omitempty"`
 }
 
 // PathDifference is a value that differs. A side that has none is nil.

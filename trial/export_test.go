@@ -3,9 +3,14 @@ package trial
 import (
 	"bytes"
 	"errors"
+	"testing"
 	"time"
 
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
+
 	"google.golang.org/protobuf/proto"
+
+	"github.com/wasmnode/wasmnode/sandbox/rootfs"
 )
 
 // Encode encodes a request that is written as JSON.
@@ -21,7 +26,7 @@ func Encode(op string, text []byte) ([]byte, error) {
 // and whether it sleeps.
 func Clock() (look func() time.Duration, sleep func(time.Duration) time.Duration) {
 	w := &world{}
-	w.begin(time.Unix(0, 0), [32]byte{}, true, false)
+	w.begin(time.Unix(0, 0), [32]byte{}, true, false, nil)
 	return func() time.Duration {
 		s, ns := w.Walltime()
 		return time.Duration(s)*time.Second + time.Duration(ns)
@@ -48,4 +53,50 @@ func WriteRecording(r *Recording) ([]byte, error) {
 		err = errors.Join(err, c.write(&out))
 	}
 	return out.Bytes(), err
+}
+
+// Configure has a recorded call be made with another configuration.
+func (c *RecordedCall) Configure(config string) { c.config = payload(config) }
+
+// MaskFile is what is recorded of a file that is read in pieces, joined.
+func MaskFile(file, text string, piece int) (out string) {
+	var uses []takenUse
+	for i := 0; i < len(text); i += piece {
+		uses = append(uses, takenUse{file: &fileAsk{Path: file, file: 1}, got: &fileAnswer{data: []byte(text[i:min(i+piece, len(text))])}})
+	}
+	read := (&masker{}).contents(uses)
+	for i := range uses {
+		out += read[i]
+	}
+	return out
+}
+
+// Taken is why a call is not recorded that has so many uses of so many bytes together; nil: it is.
+func Taken(uses, bytes int) error {
+	t := &taking{bytes: bytes - takenOverhead*min(uses, bytes)}
+	for range uses {
+		t.keep(takenUse{}, 0)
+	}
+	if bytes == 0 {
+		t.bytes = 0
+	}
+	return t.tooMuch()
+}
+
+// ReadFileOnce reads the file "a" of a directory with so much room, and returns how much it got.
+func ReadFileOnce(t *testing.T, dir string, room int) int {
+	t.Helper()
+	seen, err := (&world{}).Files("/a", func() string { return "" }, func() (experimentalsys.FS, error) { return rootfs.Open(dir, true) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, no := seen.OpenFile("a", experimentalsys.O_RDONLY, 0)
+	if no != 0 {
+		t.Fatal(no)
+	}
+	n, no := f.Read(make([]byte, room))
+	if no != 0 || f.Close() != 0 {
+		t.Fatal(no)
+	}
+	return n
 }

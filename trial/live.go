@@ -65,7 +65,7 @@ type LivePart struct {
 	AllocID   string `json:"AllocID,omitempty"`
 	Task      string `json:"Task,omitempty"`
 	Uses      int    `json:"Uses"` // of capabilities
-	// Files are those that it asked for by WASI, at most 32. What is in them is not recorded.
+	// Files are those that it asked for by WASI, sorted, at most 32.
 	Files []string `json:"Files,omitempty"`
 	Error string   `json:"Error,omitempty"` // empty: it was answered
 	// Header is the first line of the recording, and Text the lines of the call.
@@ -128,13 +128,15 @@ func (l *Live) begin(p *host.Plugin, op string, request []byte, scope *host.Task
 	}
 	w := &world{}
 	c := &liveCall{live: l, taking: take(w, op, request), part: LivePart{Operation: op}}
+	c.holds = c.hold
 	if scope != nil {
+		c.task = scope.Config
 		c.part.AllocID, c.part.Task = scope.Config.GetAllocId(), scope.Config.GetName()
 	}
 	c.hold(c.bytes)
 	return &host.RecordedCall{
 		Request: c.request, Surroundings: w,
-		Configured: func(config []byte) { c.entered, c.config = true, config },
+		Configured: func(config []byte, files host.FSGrant) { c.entered, c.config, c.fs = true, config, files },
 		Exchanged:  func(u host.CapabilityUse, x *host.Exchange) { c.hold(c.exchanged(u, x)) },
 		Ended:      c.end,
 	}
@@ -190,7 +192,7 @@ func (c *liveCall) hold(bytes int) {
 	c.live.mu.Lock()
 	defer c.live.mu.Unlock()
 	c.live.held += bytes
-	if c.live.held > maxHeld || c.tooMany() {
+	if c.live.held > maxHeld || c.tooMuch() != nil {
 		c.dropped = true
 	}
 	if c.dropped {
@@ -224,7 +226,7 @@ func (c *liveCall) end(answer []byte, err error) {
 	case !complete:
 		l.left++
 	default:
-		c.part.Uses, c.part.Files, c.part.Error, c.part.Text = len(rec.Uses), rec.Files, rec.outcome.forPeople(), text.String()
+		c.part.Uses, c.part.Files, c.part.Error, c.part.Text = rec.capabilities(), rec.Files(), rec.outcome.forPeople(), text.String()
 		l.add(c.part)
 	}
 }

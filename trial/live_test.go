@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -110,6 +112,26 @@ func recording(t *testing.T, r *trial.Live, calls int) string {
 	return text.String()
 }
 
+func TestWhatANodesPluginReadsIsReplayed(t *testing.T) {
+	l := newLive(t)
+	require.NoError(t, l.plugin.Configure(t.Context(), host.Grants{}, []byte(`{"how":"reads"}`)))
+	r := l.record(t, wide)
+	task, err := conform.Task(t.TempDir(), 1, []byte(`{"message":"here"}`))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(task.Directories.Task, "local", "app.conf"), []byte("port = 80"), 0o600))
+	var said string
+	require.NoError(t, l.plugin.Invoke(t.Context(), host.Call{
+		Op: abi.OpDriverStartTask, Task: task, Request: &wasmnodev1.DriverStartTaskRequest{Task: task}, Answer: &wasmnodev1.DriverStartTaskResponse{},
+		Events: func(e *wasmnodev1.TaskEvent) error { said = e.Message; return nil },
+	}))
+	require.Equal(t, "here port = 80", said)
+	part, _, err := r.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"/task/local/app.conf"}, part.Files)
+	require.Equal(t, 1, part.Uses, "of capabilities")
+	require.NoError(t, replay(t, repeatable(t), part.Header+part.Text))
+}
+
 // TestCallsOfANodeAreReplayedToTheByte has a clock and random numbers in handles, of tasks that are
 // started at the same time by an instance that had calls before.
 func TestCallsOfANodeAreReplayedToTheByte(t *testing.T) {
@@ -146,6 +168,25 @@ func TestCallsOfANodeAreReplayedToTheByte(t *testing.T) {
 	_, _, err = r.Read()
 	require.Error(t, err, "what begins afterwards is not recorded")
 	l.record(t, wide) // and another recording is possible
+}
+
+// TestWhatANodeMasksInAnErrorAReplayMasksToo has tokens in what the plugin answers, also one that
+// the bound of an error's text cuts.
+func TestWhatANodeMasksInAnErrorAReplayMasksToo(t *testing.T) {
+	const token = "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJtZSJ9.c2lnbmF0dXJl"
+	l := newLive(t)
+	task, h := l.start(t, 1)
+	r := l.record(t, wide)
+	signals := []string{token, strings.Repeat("long ", 800) + strings.Repeat("x", 76) + token, "swordfish-1"}
+	for _, signal := range signals {
+		err := l.plugin.Invoke(t.Context(), host.Call{
+			Op: abi.OpDriverSignalTask, Task: task, Answer: &wasmnodev1.DriverSignalTaskResponse{},
+			Request: &wasmnodev1.DriverSignalTaskRequest{TaskId: task.Id, Handle: h, Signal: signal},
+		})
+		require.NotContains(t, err.Error(), "eyJ")
+		require.NotContains(t, err.Error(), "sword")
+	}
+	require.NoError(t, replay(t, repeatable(t), recording(t, r, len(signals))))
 }
 
 // TestWhatTheNodeGaveUpIsReplayedAsThat ends a command that waits for more input, and one that does

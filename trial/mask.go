@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/secrets"
 )
 
@@ -18,6 +20,8 @@ var maskRules = []string{
 	"the values of HTTP headers that carry credentials: Authorization, Proxy-Authorization, Cookie, Set-Cookie and those named like a secret",
 	"the texts in a configuration, a config block, a driver's state and other bytes that are a JSON object, whose key is named like a secret, or is one of a secret by the plugin's schemas (writeOnly)",
 	"private keys of TLS",
+	"what is read of a file, or written to it, that is in the task's secrets directory or named like a secret, line by line and of NAME=VALUE the value; of another file what has a private key, and the texts of a JSON object as above",
+	"signed JSON web tokens in the text of an error or a fault, as on a node",
 	"each of these, where it has 6 bytes or more, from then on also wherever else it stands as it is or escaped as in JSON; not where it is encoded otherwise",
 }
 
@@ -31,6 +35,20 @@ func newMasker(names []string) masker { return masker{secrets.Masker{Names: name
 var errOver = fmt.Errorf("there are more secrets than are masked: %d, of %d bytes together", secrets.Max, secrets.MaxBytes)
 
 func (k *masker) clone() masker { return masker{k.Clone()} }
+
+// learn notes the secrets of a task, which a request that only names it has not.
+func (k *masker) learn(task *wasmnodev1.TaskConfig) {
+	if task == nil {
+		return
+	}
+	encoded, err := task.MarshalVT()
+	if err != nil {
+		return
+	}
+	if m, err := NewMessage("TaskConfig"); err == nil && proto.Unmarshal(encoded, m) == nil {
+		k.find(m)
+	}
+}
 
 // message masks what is in a message.
 func (k *masker) message(m protoreflect.Message) {

@@ -36,7 +36,7 @@ var schema = sync.OnceValue(func() *protoregistry.Files {
 
 // message returns an empty message of an operation: of its Request or its Response.
 func message(op, kind string) (*dynamicpb.Message, error) {
-	m, err := messageNamed(operationMessage(op, kind))
+	m, err := NewMessage(OperationMessage(op, kind))
 	if err != nil {
 		return nil, fmt.Errorf("%s: no such operation", op)
 	}

@@ -47,8 +47,8 @@ func capabilityName(module, function string) string {
 	return strings.TrimPrefix(module, abi.ModulePrefix) + " " + function
 }
 
-// operationMessage is the name of an operation's message of a kind, Request or Response.
-func operationMessage(op, kind string) string {
+// OperationMessage is the name in the contract of an operation's message of a kind, Request or Response.
+func OperationMessage(op, kind string) string {
 	var name strings.Builder
 	for word := range strings.SplitSeq(op, "_") {
 		if word != "" {
@@ -58,8 +58,8 @@ func operationMessage(op, kind string) string {
 	return name.String() + kind
 }
 
-// messageNamed returns an empty message of the contract's.
-func messageNamed(name string) (*dynamicpb.Message, error) {
+// NewMessage returns an empty message of the contract's, by its name without the package's.
+func NewMessage(name string) (*dynamicpb.Message, error) {
 	d, err := schema().FindDescriptorByName(protoreflect.FullName("wasmnode.v1." + name))
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ type payload = json.RawMessage
 // show makes a payload, with its secrets masked, of what is a message of that name; "": of bytes.
 func (k *masker) show(name string, b []byte) payload {
 	if name != "" {
-		if m, err := messageNamed(name); err == nil && proto.Unmarshal(b, m) == nil {
+		if m, err := NewMessage(name); err == nil && proto.Unmarshal(b, m) == nil {
 			k.message(m)
 			if text, err := encodeJSON(m, isExact); err == nil {
 				return text
@@ -150,7 +150,7 @@ func wire(name string, p payload) ([]byte, error) {
 	case name == "":
 		return nil, errors.New(`a text or {"base64": "…"} is expected`)
 	}
-	m, err := messageNamed(name)
+	m, err := NewMessage(name)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
+
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
@@ -13,6 +15,7 @@ import (
 
 // player answers a plugin with what was recorded in one call.
 type player struct {
+	op       string
 	uses     []*RecordedUse
 	lastLine int // of the call, in the recording
 	mask     masker
@@ -76,6 +79,25 @@ func (p *player) answer(u host.CapabilityUse, x *host.Exchange) bool {
 	x.Count = rec.answer.count
 	x.Answer, _ = wire(messagesOf[name][1], rec.answer.answer) // it was checked when it was read
 	return true
+}
+
+// file answers what a plugin asks of a file.
+func (p *player) file(op string, ask *fileAsk, _ func() *fileAnswer) *fileAnswer {
+	if op == abi.ExportInitialize {
+		op = configuring(p.op)
+	}
+	p.countable++
+	if p.fail.Use > 0 && p.countable == p.fail.Use {
+		p.free = true
+		return &fileAnswer{errno: failures[p.fail.Err.Code]}
+	}
+	rec := p.find(host.CapabilityUse{Op: op}, fileModule+ask.function, p.mask.askOf(ask))
+	if rec == nil {
+		return &fileAnswer{errno: experimentalsys.EIO}
+	}
+	p.answered(rec)
+	a, _ := readFileAnswer(rec.answer.answer) // it was checked when it was read
+	return a
 }
 
 func failWith(x *host.Exchange, err *abi.Error) {
@@ -146,7 +168,9 @@ func (p *player) other(op, name string) int {
 
 // differ ends the call, which is not the recorded one.
 func (p *player) differ(d *Difference) {
-	p.differs = d
+	if p.differs == nil {
+		p.differs = d
+	}
 	p.end(errDiffers)
 }
 

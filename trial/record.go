@@ -50,15 +50,15 @@ func (t *Trial) Record(ctx context.Context, c Call, to *Recorder) (*Result, erro
 	}
 	taken := take(t.world, c.Op, c.Request)
 	defer t.world.end()
-	taken.config, c.Request = t.config, taken.request
+	taken.config, taken.fs, c.Request = t.config, t.grants.FS, taken.request
 	r := t.observe(ctx, c, true, func(o *host.Observer) {
 		o.Exchanged = func(u host.CapabilityUse, x *host.Exchange) { taken.exchanged(u, x) }
 	})
-	if taken.tooMany() {
-		return r, fmt.Errorf("the call is not recorded: it has more than %d uses of capabilities", maxRecordedUses)
+	if err := taken.tooMuch(); err != nil {
+		return r, fmt.Errorf("the call is not recorded: %w", err)
 	}
 	rec := taken.recorded(&to.mask, r.Answer, r.Err)
-	r.Files = rec.Files
+	r.Files = rec.Files()
 	if to.mask.Over {
 		return r, fmt.Errorf("the call is not recorded: %w", errOver)
 	}
@@ -106,13 +106,15 @@ func outcomeOf(k *masker, op string, answer []byte, err error) outcome {
 	var e *abi.Error
 	switch {
 	case err == nil:
-		return outcome{answer: k.show(operationMessage(op, "Response"), answer)}
+		return outcome{answer: k.show(OperationMessage(op, "Response"), answer)}
 	case errors.As(err, &fault):
-		return outcome{fault: string(fault.Kind), text: k.Text(err.Error())}
+		return outcome{fault: string(fault.Kind), text: k.Line(err.Error(), false)}
 	case errors.As(err, &e):
-		return outcome{err: maskError(k, e)}
+		e = maskError(k, e)
+		e.Message = k.Line(e.Message, false)
+		return outcome{err: e}
 	}
-	return outcome{fault: givenUp, text: k.Text(err.Error())}
+	return outcome{fault: givenUp, text: k.Line(err.Error(), false)}
 }
 
 // interrupted reports whether a call ended since its time was over, or nobody wanted it any more.

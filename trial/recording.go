@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 )
 
 // Recording is calls of a plugin, with all that it asked the host for and was answered.
@@ -37,20 +40,54 @@ type RecordedCall struct {
 	seed    [32]byte // of what it drew as random numbers
 	Uses    []*RecordedUse
 	outcome outcome
-	// Files are those that it asked for by WASI, at most 32. What is in them is not recorded.
-	Files []string
+	fs      host.FSGrant // that the plugin had
 }
 
-// RecordedUse is a use of a capability.
+// maxFiles is how many files of a call are named.
+const maxFiles = 32
+
+// Files are those that it asked for by WASI, sorted, at most 32.
+func (c *RecordedCall) Files() (names []string) {
+	for _, u := range c.Uses {
+		if at, known := slices.BinarySearch(names, u.file()); u.file() != "" && !known && len(names) < maxFiles {
+			names = slices.Insert(names, at, u.file())
+		}
+	}
+	return names
+}
+
+// RecordedUse is a use of a capability, or of a file by WASI.
 type RecordedUse struct {
 	Op         string // the call's, or that which configures its instance
-	Capability string // such as "process/v1 start"
+	Capability string // such as "process/v1 start", or "wasi/v1 open"
 	Line       int
 
 	asked  asked
 	answer answered
 	after  time.Duration // since the call began, when it was answered
 }
+
+// capabilities is how many uses it has but of files.
+func (c *RecordedCall) capabilities() (n int) {
+	for _, u := range c.Uses {
+		if !isFile(u.Capability) {
+			n++
+		}
+	}
+	return n
+}
+
+// file is the path of the file that it is of; empty: it is of a capability.
+func (u *RecordedUse) file() string {
+	var ask fileAsk
+	if !isFile(u.Capability) || json.Unmarshal(u.asked.request, &ask) != nil {
+		return ""
+	}
+	return ask.Path
+}
+
+// name is what it is called for people.
+func (u *RecordedUse) name() string { return strings.TrimSpace(u.Capability + " " + u.file()) }
 
 // asked is what a plugin hands over.
 type asked struct {
@@ -76,7 +113,7 @@ type outcome struct {
 
 // recordingFormat is the version of the text. A change that an older version of this program
 // would read wrongly is another one.
-const recordingFormat = 1
+const recordingFormat = 2
 
 // Bounds of a recording.
 const (
@@ -109,6 +146,13 @@ type callLine struct {
 	Config    payload `json:"config,omitempty"`
 	BeganNS   int64   `json:"began_ns"`
 	Random    []byte  `json:"random"`
+	Files     *fsLine `json:"files,omitempty"`
+}
+
+// fsLine is which directories the plugin is granted.
+type fsLine struct {
+	ReadOnly  []string `json:"read_only,omitempty"`
+	ReadWrite []string `json:"read_write,omitempty"`
 }
 
 type useLine struct {
@@ -129,7 +173,6 @@ type endLine struct {
 	Error  *errorLine `json:"error,omitempty"`
 	Fault  string     `json:"fault,omitempty"`
 	Text   string     `json:"text,omitempty"`
-	Files  []string   `json:"files,omitempty"`
 }
 
 type errorLine struct {
@@ -272,11 +315,17 @@ func (p *recordingReader) begin(l *callLine) error {
 	if _, err := message(c.Op, "Request"); err != nil {
 		return err
 	}
-	if _, err := wire(operationMessage(c.Op, "Request"), c.request); err != nil {
+	if _, err := wire(OperationMessage(c.Op, "Request"), c.request); err != nil {
 		return fmt.Errorf("request: %w", err)
 	}
 	if len(c.config) > 0 && c.config[0] != '{' {
 		return errors.New("config: an object is expected")
+	}
+	if l.Files != nil {
+		c.fs = host.FSGrant{ReadOnly: l.Files.ReadOnly, ReadWrite: l.Files.ReadWrite}
+		if err := (host.Grants{FS: c.fs}).Validate(); err != nil {
+			return fmt.Errorf("files: %w", err)
+		}
 	}
 	p.call = c
 	return nil
@@ -303,7 +352,12 @@ func (p *recordingReader) use(l *useLine) (err error) {
 	if u.answer.err, err = l.Error.error(); err != nil {
 		return err
 	}
-	if _, err := wire(messagesOf[l.Capability][1], u.answer.answer); err != nil {
+	if isFile(l.Capability) {
+		_, err = readFileAnswer(u.answer.answer)
+	} else {
+		_, err = wire(messagesOf[l.Capability][1], u.answer.answer)
+	}
+	if err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
 	p.call.Uses = append(p.call.Uses, u)
@@ -318,7 +372,7 @@ func (p *recordingReader) end(l *endLine) (err error) {
 	if o.err != nil && o.fault != "" || o.answer != nil && (o.err != nil || o.fault != "") {
 		return errors.New("a call ends in one way")
 	}
-	p.call.outcome, p.call.Files = o, l.Files
+	p.call.outcome = o
 	p.out.Calls = append(p.out.Calls, p.call)
 	p.call = nil
 	return nil
@@ -331,7 +385,11 @@ func (r *Recording) write(to io.Writer) error {
 
 // write writes the lines of a call.
 func (c *RecordedCall) write(to io.Writer) error {
-	err := writeLine(to, recordLine{Call: &callLine{c.Op, c.request, c.config, c.began.UnixNano(), c.seed[:]}})
+	line := &callLine{c.Op, c.request, c.config, c.began.UnixNano(), c.seed[:], nil}
+	if len(c.fs.ReadOnly)+len(c.fs.ReadWrite) > 0 {
+		line.Files = &fsLine{c.fs.ReadOnly, c.fs.ReadWrite}
+	}
+	err := writeLine(to, recordLine{Call: line})
 	for _, u := range c.Uses {
 		err = errors.Join(err, writeLine(to, recordLine{Use: &useLine{
 			Capability: u.Capability, Operation: u.Op, Number: u.asked.number, Room: u.asked.room, Request: u.asked.request,
@@ -339,7 +397,7 @@ func (c *RecordedCall) write(to io.Writer) error {
 		}}))
 	}
 	o := c.outcome
-	return errors.Join(err, writeLine(to, recordLine{End: &endLine{o.answer, lineOfError(o.err), o.fault, o.text, c.Files}}))
+	return errors.Join(err, writeLine(to, recordLine{End: &endLine{o.answer, lineOfError(o.err), o.fault, o.text}}))
 }
 
 func writeLine(to io.Writer, l recordLine) error {

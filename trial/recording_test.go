@@ -14,18 +14,23 @@ import (
 )
 
 const (
-	firstLine = `{"recording":{"format":1,"plugin":"p","version":"1.0.0","digest":"d","masked":[]}}` + "\n"
+	firstLine = `{"recording":{"format":2,"plugin":"p","version":"1.0.0","digest":"d","masked":[]}}` + "\n"
 	callLine  = `{"call":{"operation":"driver_fingerprint","request":{},"config":{},"began_ns":1,"random":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}` + "\n"
 	useLine   = `{"use":{"capability":"kv/v1 get","operation":"driver_fingerprint","request":{"key":"k"},"answer":{"value":"AAE="},"after_ns":1}}` + "\n"
 	endLine   = `{"end":{"answer":{}}}` + "\n"
 )
+
+// fileLine is a use of a file that was answered so.
+func fileLine(answer string) string {
+	return `{"use":{"capability":"wasi/v1 read","operation":"driver_fingerprint","request":{"path":"/a"},"answer":` + answer + `,"after_ns":1}}` + "\n"
+}
 
 func TestARecordingThatIsNoneIsRefusedWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                       "1: this is no recording: it is empty",
 		"\n":                                     `1: this is no recording: the first line is {"recording": …}`,
 		callLine:                                 `1: this is no recording: the first line is {"recording": …}`,
-		strings.Replace(firstLine, "1", "2", 1):  "1: the recording's format is 2, and this program reads 1",
+		strings.Replace(firstLine, "2", "1", 1):  "1: the recording's format is 1, and this program reads 2",
 		firstLine + "{":                          "2: unexpected EOF",
 		firstLine + firstLine:                    "2: a call is expected",
 		firstLine + callLine + callLine:          "3: a use or the end of the call is expected",
@@ -41,6 +46,10 @@ func TestARecordingThatIsNoneIsRefusedWithItsLine(t *testing.T) {
 		firstLine + callLine + strings.Replace(useLine, "driver_fingerprint", "driver_start_task", 1):        "3: operation: driver_fingerprint or driver_configure is expected",
 		firstLine + callLine + strings.Replace(useLine, `{"value":"AAE="}`, `{"base64":"?"}`, 1):             "3: answer: base64 is expected",
 		firstLine + callLine + strings.Replace(useLine, `"after_ns"`, `"error":{"code":"NO"},"after_ns"`, 1): `3: error.code: "NO" is none`,
+		firstLine + strings.Replace(callLine, `"config"`, `"files":{"read_only":["a"]},"config"`, 1):         `2: files: grant.fs.read_only: "a" has to be an absolute path without "..", "//" or patterns`,
+		firstLine + callLine + fileLine(`{"errno":"NO"}`):                                                    `3: answer: errno: "NO" is none`,
+		firstLine + callLine + fileLine(`{"error":"NO"}`):                                                    `3: answer: json: unknown field "error"`,
+		firstLine + callLine + fileLine(`{"data":"`+strings.Repeat("a", 1<<20+1)+`"}`):                       "3: answer: data: it has 1048577 bytes, and a use at most 1048576",
 		firstLine + callLine + `{"end":{"answer":{},"fault":"trapped"}}`:                                     "3: a call ends in one way",
 		firstLine + strings.Repeat(" ", 16<<20+1):                                                            "2: a line has at most 16777216 bytes",
 	} {
@@ -50,6 +59,8 @@ func TestARecordingThatIsNoneIsRefusedWithItsLine(t *testing.T) {
 	r, err := trial.ReadRecording(strings.NewReader(firstLine + callLine + useLine + strings.TrimSuffix(endLine, "\n")))
 	require.NoError(t, err)
 	require.Len(t, r.Calls[0].Uses, 1)
+	_, err = trial.ReadRecording(strings.NewReader(firstLine + callLine + fileLine(`{"data":"`+strings.Repeat("a", 1<<20)+`"}`) + endLine))
+	require.NoError(t, err)
 }
 
 // TestSecretsAreMasked masks messages of the contract, and is not undone by being done twice.
@@ -87,6 +98,7 @@ func TestEveryCapabilityHasItsMessages(t *testing.T) {
 
 func FuzzReadRecording(f *testing.F) {
 	f.Add([]byte(firstLine + callLine + useLine + endLine))
+	f.Add([]byte(firstLine + callLine + fileLine(`{"data":"a"}`) + endLine))
 	f.Add([]byte(firstLine + callLine + `{"use":{"capability":"stream/v1 read","operation":"driver_configure","number":1,"room":8,"answer":{"base64":"/w=="},"after_ns":-1}}` + "\n" + `{"end":{"error":{"code":"INTERNAL"}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := trial.ReadRecording(bytes.NewReader(text))

@@ -10,20 +10,19 @@ import (
 )
 
 // Replay makes the calls of a recording again, each in a new instance. Capabilities are answered
-// with what was recorded, and none is real, but for the files that fs grants and for an empty
-// directory of a task below dir. Each call may take as long as timeout. A [*Difference] is the
+// with what was recorded, and so are files; none is real. The directory of a task is said to be
+// below dir. Each call may take as long as timeout. A [*Difference] is the
 // first that there is.
-func (t *Trial) Replay(ctx context.Context, r *Recording, fs host.FSGrant, dir string, timeout time.Duration) error {
+func (t *Trial) Replay(ctx context.Context, r *Recording, dir string, timeout time.Duration) error {
 	if t.world == nil {
 		return errUnrepeatable
 	}
-	_, err := t.replay(ctx, r, fs, dir, timeout)
+	_, err := t.replay(ctx, r, dir, timeout)
 	return err
 }
 
 // replay is Replay. It returns the secrets that were known when each call began.
-func (t *Trial) replay(ctx context.Context, r *Recording, fs host.FSGrant, dir string, timeout time.Duration) (known []masker, err error) {
-	t.grants = played(fs)
+func (t *Trial) replay(ctx context.Context, r *Recording, dir string, timeout time.Duration) (known []masker, err error) {
 	mask := newMasker(r.Secrets)
 	for i, rec := range r.Calls {
 		again, err := t.prepareAgain(rec, dir)
@@ -34,7 +33,7 @@ func (t *Trial) replay(ctx context.Context, r *Recording, fs host.FSGrant, dir s
 		p := rec.player(mask)
 		now := t.play(ctx, again, p, rec, timeout, true)
 		if d := p.difference(rec, now); d != nil {
-			d.Call, d.Op, d.Files = i+1, rec.Op, rec.Files
+			d.Call, d.Op = i+1, rec.Op
 			return known, d
 		}
 		mask = p.mask
@@ -58,7 +57,7 @@ func (c *RecordedCall) lastLine() int { return c.Line + len(c.Uses) + 1 }
 
 // player answers what was recorded in a call, before which some secrets were known.
 func (c *RecordedCall) player(known masker) *player {
-	p := &player{uses: c.Uses, lastLine: c.lastLine(), given: make([]bool, len(c.Uses)), mask: known.clone(), ends: context.DeadlineExceeded}
+	p := &player{op: c.Op, uses: c.Uses, lastLine: c.lastLine(), given: make([]bool, len(c.Uses)), mask: known.clone(), ends: context.DeadlineExceeded}
 	if c.outcome.fault == givenUp {
 		p.ends = context.Canceled
 	}
@@ -76,7 +75,7 @@ func (t *Trial) prepareAgain(rec *RecordedCall, dir string) (Call, error) {
 		return Call{}, err
 	}
 	c := Call{Op: rec.Op}
-	if c.Request, err = wire(operationMessage(rec.Op, "Request"), rec.request); err != nil {
+	if c.Request, err = wire(OperationMessage(rec.Op, "Request"), rec.request); err != nil {
 		return Call{}, err
 	}
 	fields := m.Descriptor().Fields()
@@ -97,9 +96,11 @@ func (t *Trial) play(ctx context.Context, c Call, p *player, rec *RecordedCall, 
 	if t.config = rec.config; len(t.config) == 0 {
 		t.config = []byte("{}")
 	}
-	t.world.begin(rec.began, rec.seed, fresh, false)
+	t.grants = played(rec.fs)
+	t.world.begin(rec.began, rec.seed, fresh, false, p.file)
 	defer t.world.end()
-	r := t.observe(ctx, c, fresh, func(o *host.Observer) { o.Answers = p.answer })
+	// What a node's plugin said was recorded as the node shows it.
+	r := t.observe(ctx, c, fresh, func(o *host.Observer) { o.Answers, o.Masked = p.answer, true })
 	return outcomeOf(&p.mask, c.Op, r.Answer, r.Err)
 }
 

@@ -56,7 +56,7 @@ func read(t *testing.T, text string) *trial.Recording {
 }
 
 func replay(t *testing.T, tried *trial.Trial, text string) error {
-	return tried.Replay(t.Context(), read(t, text), host.FSGrant{}, t.TempDir(), patient)
+	return tried.Replay(t.Context(), read(t, text), t.TempDir(), patient)
 }
 
 // TestARecordedLifeIsReplayedToTheByte has a clock and random numbers in the handle.
@@ -134,17 +134,6 @@ func TestAReplayTellsTheFirstDifference(t *testing.T) {
 	}
 }
 
-func TestFilesAreNotRecordedAndAreToldOf(t *testing.T) {
-	tried := repeatable(t)
-	require.NotContains(t, recordStart(t, tried, ""), `"files"`)
-	text := recordStart(t, tried, "reads")
-	require.Equal(t, []string{"/task/local/app.conf"}, read(t, text).Calls[0].Files)
-	require.NoError(t, replay(t, tried, text))
-	var d *trial.Difference
-	require.ErrorAs(t, replay(t, tried, strings.Replace(text, `"message":"here `, `"message":"as the file says `, 1)), &d)
-	require.Equal(t, []string{"/task/local/app.conf"}, d.Files)
-}
-
 func TestWhatTheSchemaSaysIsASecretIsMasked(t *testing.T) {
 	tried := repeatable(t)
 	require.NoError(t, tried.Configure(t.Context(), host.Grants{}, map[string]any{"pin": "swordfish"}))
@@ -193,7 +182,7 @@ func TestASweepFailsEachUseAndAsksAgain(t *testing.T) {
 	} {
 		text := recordStart(t, tried, how)
 		var got []*trial.SweptFault
-		require.NoError(t, tried.Sweep(t.Context(), read(t, text), host.FSGrant{}, t.TempDir(), patient, func(f *trial.SweptFault) { got = append(got, f) }))
+		require.NoError(t, tried.Sweep(t.Context(), read(t, text), t.TempDir(), patient, func(f *trial.SweptFault) { got = append(got, f) }))
 		require.Len(t, got, 3, "one use, three ways")
 		f := got[0]
 		assert.Equal(t, want, fmt.Sprintf("%s %s [%s]", f.Ending, f.Text, f.Retry), how)
@@ -204,7 +193,7 @@ func TestASweepFailsEachUseAndAsksAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.Error(t, tried.Sweep(ctx, read(t, recordStart(t, tried, "")), host.FSGrant{}, t.TempDir(), patient, nil))
+	require.Error(t, tried.Sweep(ctx, read(t, recordStart(t, tried, "")), t.TempDir(), patient, nil))
 }
 
 // TestTheClockOfAReplayStandsStill is also the reason why a plugin that waits for it comes to an

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/sdk/go/conform"
 )
 
@@ -26,7 +25,7 @@ type SweptFault struct {
 	Op         string
 	Use        int // which of the call's, from 1
 	Capability string
-	Failure    string // the code of the error that the use was answered
+	Failure    string // the code of the error that the use was answered; of a file, EIO, EACCES or EINTR
 	Ending     Ending
 	Text       string // of the error or fault
 	// Same: it is a success with the recorded answer.
@@ -43,13 +42,13 @@ type SweptFault struct {
 // Bad reports whether no plugin may do that.
 func (f *SweptFault) Bad() bool { return f.Ending == Faulted || f.Retry != "" }
 
-// Sweep fails each use of a capability in a recording once in each of [conform.Ways], and has
+// Sweep fails each use of a capability or a file in a recording once in each of [conform.Ways], and has
 // the plugin called again after it. What the plugin asks for after the failure is answered with
 // what was recorded for it, closing streams always, else with UNAVAILABLE; in the call
 // after it also with what was recorded for the capability, if the request is another. The
 // recording is replayed before, as by [Trial.Replay], whose errors are those of Sweep.
-func (t *Trial) Sweep(ctx context.Context, r *Recording, fs host.FSGrant, dir string, timeout time.Duration, each func(f *SweptFault)) error {
-	known, err := t.replay(ctx, r, fs, dir, timeout)
+func (t *Trial) Sweep(ctx context.Context, r *Recording, dir string, timeout time.Duration, each func(f *SweptFault)) error {
+	known, err := t.replay(ctx, r, dir, timeout)
 	if err != nil {
 		return err
 	}
@@ -65,7 +64,10 @@ func (t *Trial) Sweep(ctx context.Context, r *Recording, fs host.FSGrant, dir st
 			}
 			f := &SweptFault{Call: i + 1, Op: rec.Op, Use: can[fail.Use-1] + 1, Failure: abi.CodeName(fail.Err.Code)}
 			use := rec.Uses[can[fail.Use-1]]
-			f.Capability = use.Capability
+			f.Capability = use.name()
+			if isFile(use.Capability) {
+				f.Failure = errnoName(failures[fail.Err.Code])
+			}
 			t.fail(ctx, c, rec, rec.player(known[i]), fail, f, timeout)
 			again := rec.player(known[i])
 			again.lax = true // what it draws and counts is not as in a new instance

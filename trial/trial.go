@@ -29,6 +29,8 @@ type Config struct {
 	CacheDir string
 	// Version is the node's, as the plugin receives it.
 	Version string
+	// Chroot are the machine's files and directories that isolated processes see, as of [host.Config].
+	Chroot map[string]string
 	// Limits bound the plugin; fields that are zero take the host's defaults.
 	Limits host.Limits
 	// Repeatable trials can record calls and replay them: see [Trial.Record], [Trial.Replay].
@@ -65,16 +67,15 @@ func Open(ctx context.Context, wasm []byte, cfg Config) (_ *Trial, err error) {
 		return nil, err
 	}
 	quiet := hclog.NewNullLogger()
-	programs := wasi.New(wasi.Config{Logger: quiet, Engine: t.engine}) //nolint:contextcheck // programs outlive the loading
-	t.closers = append(t.closers, programs.Close)
 	processes, err := process.New(process.Config{Logger: quiet, Name: fmt.Sprintf("trial-%d-%d", os.Getpid(), trials.Add(1))})
 	if err != nil {
 		return nil, err
 	}
-	t.closers = append(t.closers, processes.Close)
+	programs := wasi.New(wasi.Config{Logger: quiet, Engine: t.engine, ShareMemory: processes.ShareMemory}) //nolint:contextcheck // programs outlive the loading
+	t.closers = append(t.closers, programs.Close, processes.Close)
 	t.workloads = mux.Runtime{WASI: programs, Processes: processes}
 	hc := host.Config{
-		Logger: cfg.Logger, Engine: t.engine, Workloads: t.workloads, Store: &memory{}, Version: cfg.Version, Limits: cfg.Limits, Unmasked: true,
+		Logger: cfg.Logger, Engine: t.engine, Workloads: t.workloads, Store: &memory{}, Version: cfg.Version, Limits: cfg.Limits, Chroot: cfg.Chroot, Unmasked: true,
 	}
 	if cfg.Repeatable {
 		t.world = &world{}
@@ -165,7 +166,7 @@ type Result struct {
 	// call had to make an instance.
 	Uses   []host.CapabilityUse
 	Events []*wasmnodev1.TaskEvent
-	// Files are those that a call which is recorded asked for by WASI, at most 32.
+	// Files are those that a call which is recorded asked for by WASI, sorted, at most 32.
 	Files []string
 }
 

@@ -3,14 +3,15 @@ package trial
 import (
 	"crypto/rand"
 	mathrand "math/rand/v2"
-	"slices"
 	"sync"
 	"time"
+
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
 
 	"github.com/wasmnode/wasmnode/host"
 )
 
-// world is the time and the randomness of a plugin whose calls can be repeated. In a call the
+// world is the time, the randomness and the files of a plugin whose calls can be repeated. In a call the
 // time stands still while the plugin computes: it goes on when a capability has answered and
 // when the plugin sleeps, so that a build that looks at the clock more often sees the same.
 type world struct {
@@ -22,11 +23,12 @@ type world struct {
 	started time.Duration // of the plugin's other clock, when the call began
 	looks   int           // at a clock, since the time went on
 	random  *mathrand.ChaCha8
-	files   []string // that were named in the call, sorted, the first [maxFiles] of them
+	files   filesSeen
+	open    int // files that were opened in the call
 }
 
-// maxFiles is how many files of a call are named.
-const maxFiles = 32
+// filesSeen has what a plugin asks of a file in a call done, by do, or plays it.
+type filesSeen func(op string, ask *fileAsk, do func() *fileAnswer) *fileAnswer
 
 var _ host.Surroundings = (*world)(nil)
 
@@ -37,8 +39,9 @@ const (
 	tick     = time.Millisecond
 )
 
-// begin begins a call; fresh: in an instance that has seen none before.
-func (w *world) begin(at time.Time, seed [32]byte, fresh, live bool) {
+// begin begins a call; fresh: in an instance that has seen none before. What it asks of files is
+// seen by files.
+func (w *world) begin(at time.Time, seed [32]byte, fresh, live bool, files filesSeen) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if fresh {
@@ -47,13 +50,13 @@ func (w *world) begin(at time.Time, seed [32]byte, fresh, live bool) {
 		w.started += w.passed
 	}
 	w.inCall, w.live, w.began, w.passed, w.looks = true, live, at, 0, 0
-	w.random, w.files = mathrand.NewChaCha8(seed), nil
+	w.random, w.files, w.open = mathrand.NewChaCha8(seed), files, 0
 }
 
 func (w *world) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.inCall = false
+	w.inCall, w.files = false, nil
 }
 
 // capabilityReturned has the time go on, and returns how much of it has passed in the call.
@@ -125,19 +128,38 @@ func (w *world) Read(p []byte) (int, error) {
 	return w.random.Read(p)
 }
 
-// Named implements [host.Surroundings].
-func (w *world) Named(path string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	at, known := slices.BinarySearch(w.files, path)
-	if w.inCall && !known && len(w.files) < maxFiles {
-		w.files = slices.Insert(w.files, at, path)
+// Files implements [host.Surroundings]. In a call that is repeated none is the machine's.
+func (w *world) Files(at string, op func() string, open func() (experimentalsys.FS, error)) (experimentalsys.FS, error) {
+	f := &files{world: w, at: at, op: op}
+	if w.plays() {
+		return f, nil
 	}
+	var err error
+	f.real, err = open()
+	return f, err
 }
 
-// named are the files of the call.
-func (w *world) named() []string {
+func (w *world) plays() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.files)
+	return w.inCall && !w.live
+}
+
+// use has what a plugin asks of a file done.
+func (w *world) use(op string, ask *fileAsk, do func() *fileAnswer) *fileAnswer {
+	w.mu.Lock()
+	seen := w.files
+	w.mu.Unlock()
+	if seen == nil {
+		return do()
+	}
+	return seen(op, ask, do)
+}
+
+// opened counts the files that are opened, and returns the number of the next one.
+func (w *world) opened() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open++
+	return w.open
 }

@@ -84,8 +84,8 @@ type Spec struct {
 	Env     map[string]string
 	// MemoryMaxBytes bounds a WASI program's memory; at least one WebAssembly page
 	// (64 KiB), at most 4 GiB. It bounds an isolated process with all that it starts, at
-	// least 4 MiB, and all those together that stand beside one workload, with that. A process
-	// without isolation is not bounded.
+	// least 4 MiB, and all those together that stand beside one workload, with that, be it a
+	// WASI program. A process without isolation is not bounded.
 	MemoryMaxBytes uint64
 	// CPUMHz is a WASI program's share of the processor beside those of others; 0: 100. It is
 	// no bound: what others leave can be used.
@@ -148,8 +148,11 @@ type Process struct {
 	// not kept from choosing others itself. None: all.
 	Cores []uint32 `json:",omitempty"`
 	// Network is the path of the network namespace that it, and what is executed in it,
-	// begins in. Only root can have one entered. Empty: the node's network.
+	// begins in, or [NoNetwork]. Only root can have one entered. Empty: the node's network.
 	Network string `json:",omitempty"`
+	// NetworkID, where it is not empty, is what the namespace at Network has to be: see
+	// workload/namespace. It is for paths that others can change after they were judged.
+	NetworkID string `json:",omitempty"`
 	// Bounds hold commands that are executed in it, too.
 	Bounds Bounds
 	// Stdin is a file that is its standard input; nil: that is empty. It has no guest path.
@@ -160,6 +163,10 @@ type Process struct {
 	// the process's root then.
 	Isolated *Isolated
 }
+
+// NoNetwork is the network of a process that has a namespace of its own with nothing but a
+// loopback interface.
+const NoNetwork = "none"
 
 // Isolation is how much of the node a process sees.
 type Isolation string

@@ -12,6 +12,50 @@ import (
 	strconv "strconv"
 )
 
+// ProcessNetwork is the network that a process begins in.
+type ProcessNetwork int32
+
+const (
+	// The task's: that of its group, or the node's where that has none of its own.
+	ProcessNetwork_PROCESS_NETWORK_UNSPECIFIED ProcessNetwork = 0
+	// The node's, which has to be granted if the task's is another.
+	ProcessNetwork_PROCESS_NETWORK_HOST ProcessNetwork = 1
+	// One of its own, with nothing but a loopback interface. Only a node that is root can make it.
+	ProcessNetwork_PROCESS_NETWORK_NONE ProcessNetwork = 2
+	// That of network_namespace. It is never the node's own.
+	ProcessNetwork_PROCESS_NETWORK_NAMESPACE ProcessNetwork = 3
+)
+
+// Enum value maps for ProcessNetwork.
+var (
+	ProcessNetwork_name = map[int32]string{
+		0: "PROCESS_NETWORK_UNSPECIFIED",
+		1: "PROCESS_NETWORK_HOST",
+		2: "PROCESS_NETWORK_NONE",
+		3: "PROCESS_NETWORK_NAMESPACE",
+	}
+	ProcessNetwork_value = map[string]int32{
+		"PROCESS_NETWORK_UNSPECIFIED": 0,
+		"PROCESS_NETWORK_HOST":        1,
+		"PROCESS_NETWORK_NONE":        2,
+		"PROCESS_NETWORK_NAMESPACE":   3,
+	}
+)
+
+func (x ProcessNetwork) Enum() *ProcessNetwork {
+	p := new(ProcessNetwork)
+	*p = x
+	return p
+}
+
+func (x ProcessNetwork) String() string {
+	name, valid := ProcessNetwork_name[int32(x)]
+	if valid {
+		return name
+	}
+	return strconv.Itoa(int(x))
+}
+
 // ProcessIsolation is how much of the node a process sees.
 type ProcessIsolation int32
 
@@ -114,6 +158,15 @@ type ProcessStartRequest struct {
 	Mounts []*ProcessMount `protobuf:"bytes,51,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	// The root can be read only. Mounts say so themselves.
 	ReadOnlyRoot bool `protobuf:"varint,52,opt,name=read_only_root,json=readOnlyRoot,proto3" json:"readOnlyRoot,omitempty"`
+	// Where it begins, and commands that are executed in it.
+	Network ProcessNetwork `protobuf:"varint,60,opt,name=network,proto3" json:"network,omitempty"`
+	// With PROCESS_NETWORK_NAMESPACE: the absolute path of a network namespace, which is in a
+	// directory that is granted, or that of the task's own network.
+	NetworkNamespace string `protobuf:"bytes,61,opt,name=network_namespace,json=networkNamespace,proto3" json:"networkNamespace,omitempty"`
+	// The only processors that it, all that it starts, and commands that are executed in it begin
+	// on: numbers and ranges such as "0-3,6", of those in Resources.cpuset. At most 1,024 bytes.
+	// Empty: the cores that the task has reserved; if it has none, all that the node may use.
+	Cpuset string `protobuf:"bytes,62,opt,name=cpuset,proto3" json:"cpuset,omitempty"`
 }
 
 func (x *ProcessStartRequest) Reset() {
@@ -232,6 +285,27 @@ func (x *ProcessStartRequest) GetReadOnlyRoot() bool {
 		return x.ReadOnlyRoot
 	}
 	return false
+}
+
+func (x *ProcessStartRequest) GetNetwork() ProcessNetwork {
+	if x != nil {
+		return x.Network
+	}
+	return ProcessNetwork_PROCESS_NETWORK_UNSPECIFIED
+}
+
+func (x *ProcessStartRequest) GetNetworkNamespace() string {
+	if x != nil {
+		return x.NetworkNamespace
+	}
+	return ""
+}
+
+func (x *ProcessStartRequest) GetCpuset() string {
+	if x != nil {
+		return x.Cpuset
+	}
+	return ""
 }
 
 // ProcessMount is a directory or file of the node's that a process sees in its root, or an
@@ -590,6 +664,9 @@ func (m *ProcessStartRequest) CloneVT() *ProcessStartRequest {
 	r.Name = m.Name
 	r.Root = m.Root
 	r.ReadOnlyRoot = m.ReadOnlyRoot
+	r.Network = m.Network
+	r.NetworkNamespace = m.NetworkNamespace
+	r.Cpuset = m.Cpuset
 	if rhs := m.Args; rhs != nil {
 		r.Args = slices.Clone(rhs)
 	}
@@ -906,6 +983,15 @@ func (this *ProcessStartRequest) EqualVT(that *ProcessStartRequest) bool {
 	if this.ReadOnlyRoot != that.ReadOnlyRoot {
 		return false
 	}
+	if this.Network != that.Network {
+		return false
+	}
+	if this.NetworkNamespace != that.NetworkNamespace {
+		return false
+	}
+	if this.Cpuset != that.Cpuset {
+		return false
+	}
 	return string(this.unknownFields) == string(that.unknownFields)
 }
 
@@ -1154,6 +1240,31 @@ func (m *ProcessStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.Cpuset) > 0 {
+		i -= len(m.Cpuset)
+		copy(dAtA[i:], m.Cpuset)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Cpuset)))
+		i--
+		dAtA[i] = 0x3
+		i--
+		dAtA[i] = 0xf2
+	}
+	if len(m.NetworkNamespace) > 0 {
+		i -= len(m.NetworkNamespace)
+		copy(dAtA[i:], m.NetworkNamespace)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.NetworkNamespace)))
+		i--
+		dAtA[i] = 0x3
+		i--
+		dAtA[i] = 0xea
+	}
+	if m.Network != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.Network))
+		i--
+		dAtA[i] = 0x3
+		i--
+		dAtA[i] = 0xe0
 	}
 	if m.ReadOnlyRoot {
 		i--
@@ -1835,6 +1946,17 @@ func (m *ProcessStartRequest) SizeVT() (n int) {
 	if m.ReadOnlyRoot {
 		n += 3
 	}
+	if m.Network != 0 {
+		n += 2 + protowire.SizeOfVarint(uint64(m.Network))
+	}
+	l = len(m.NetworkNamespace)
+	if l > 0 {
+		n += 2 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	l = len(m.Cpuset)
+	if l > 0 {
+		n += 2 + l + protowire.SizeOfVarint(uint64(l))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -2426,6 +2548,61 @@ func (m *ProcessStartRequest) UnmarshalVT(dAtA []byte) error {
 				return err
 			}
 			m.ReadOnlyRoot = bool(v != 0)
+		case 60:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Network", wireType)
+			}
+			m.Network = 0
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			m.Network = ProcessNetwork(_v)
+			if err != nil {
+				return err
+			}
+		case 61:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field NetworkNamespace", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.NetworkNamespace = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 62:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Cpuset", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Cpuset = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := protowire.Skip(dAtA[iNdEx:])

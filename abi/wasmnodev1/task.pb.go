@@ -353,6 +353,10 @@ type Resources struct {
 	// What cpu_mhz is of the node's processors, in thousandths of one, rounded up; 0: it
 	// is not known.
 	CpuThousandths uint32 `protobuf:"varint,5,opt,name=cpu_thousandths,json=cpuThousandths,proto3" json:"cpuThousandths,omitempty"`
+	// The cores that processes of the task may be kept on, such as "0-3,6": those of cores, or, if
+	// there are none, those that no task had reserved, and the node does not keep back, when this
+	// was written. Numbers are those of cores. Empty: that is not known.
+	Cpuset string `protobuf:"bytes,6,opt,name=cpuset,proto3" json:"cpuset,omitempty"`
 }
 
 func (x *Resources) Reset() {
@@ -394,6 +398,13 @@ func (x *Resources) GetCpuThousandths() uint32 {
 		return x.CpuThousandths
 	}
 	return 0
+}
+
+func (x *Resources) GetCpuset() string {
+	if x != nil {
+		return x.Cpuset
+	}
+	return ""
 }
 
 // TaskDirectories are host paths.
@@ -1108,6 +1119,7 @@ func (m *Resources) CloneVT() *Resources {
 	r.MemoryBytes = m.MemoryBytes
 	r.MemoryMaxBytes = m.MemoryMaxBytes
 	r.CpuThousandths = m.CpuThousandths
+	r.Cpuset = m.Cpuset
 	if rhs := m.Cores; rhs != nil {
 		r.Cores = slices.Clone(rhs)
 	}
@@ -1576,6 +1588,9 @@ func (this *Resources) EqualVT(that *Resources) bool {
 		}
 	}
 	if this.CpuThousandths != that.CpuThousandths {
+		return false
+	}
+	if this.Cpuset != that.Cpuset {
 		return false
 	}
 	return string(this.unknownFields) == string(that.unknownFields)
@@ -2321,6 +2336,13 @@ func (m *Resources) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.Cpuset) > 0 {
+		i -= len(m.Cpuset)
+		copy(dAtA[i:], m.Cpuset)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Cpuset)))
+		i--
+		dAtA[i] = 0x32
 	}
 	if m.CpuThousandths != 0 {
 		i = protowire.EncodeVarint(dAtA, i, uint64(m.CpuThousandths))
@@ -3223,6 +3245,10 @@ func (m *Resources) SizeVT() (n int) {
 	}
 	if m.CpuThousandths != 0 {
 		n += 1 + protowire.SizeOfVarint(uint64(m.CpuThousandths))
+	}
+	l = len(m.Cpuset)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -4528,6 +4554,28 @@ func (m *Resources) UnmarshalVT(dAtA []byte) error {
 			if err != nil {
 				return err
 			}
+		case 6:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Cpuset", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Cpuset = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := protowire.Skip(dAtA[iNdEx:])

@@ -48,6 +48,8 @@ type Options struct {
 	Client string
 	// Dir is where all that it has is; empty: in a directory of the test's.
 	Dir string
+	// Supervisor is the command of the process that owns the tasks; nil: the agent does.
+	Supervisor []string
 	// Kept is how many allocations are kept, ended ones included; 0: all that a test has.
 	Kept int
 }
@@ -88,7 +90,7 @@ plugin "raw_exec" { grant { process { commands = ["*"] } } }
 `, cmp.Or(o.Kept, 1000), o.Client, a.Programs, o.Config), 0o600))
 	address := Run(t, agent.Options{
 		ConfigPaths: []string{config}, DataDir: data, PluginDir: plugins,
-		HTTPAddr: "127.0.0.1:0", LogLevel: "error", LogOutput: t.Output(),
+		HTTPAddr: "127.0.0.1:0", LogLevel: "error", LogOutput: t.Output(), Supervisor: o.Supervisor,
 	})
 	a.URL = "http://" + address
 	var err error

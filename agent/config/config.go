@@ -59,15 +59,21 @@ type Config struct {
 	Warnings []string `key:"-"`
 }
 
+// StopStandaloneJobs has jobs stopped when the agent joins servers.
+const StopStandaloneJobs = "stop"
+
 // Client is how the node runs allocations.
 type Client struct {
 	// Servers are those of a cluster that the node joins, "HOST:PORT" or a host; none: the agent
 	// schedules for its own machine.
-	Servers   []string          `key:"servers"`
-	NodeClass string            `key:"node_class"`
-	NodePool  string            `key:"node_pool"`
-	Meta      map[string]string `key:"meta"`
-	Reserved  Resources         `key:"reserved"`
+	Servers []string `key:"servers"`
+	// StandaloneJobs is what becomes of the jobs that the agent has scheduled itself when it joins
+	// servers: [StopStandaloneJobs], or nothing, with which it does not join as long as some run.
+	StandaloneJobs string            `key:"standalone_jobs"`
+	NodeClass      string            `key:"node_class"`
+	NodePool       string            `key:"node_pool"`
+	Meta           map[string]string `key:"meta"`
+	Reserved       Resources         `key:"reserved"`
 	// ReservedPorts and ReservedCores are given to no task: lists such as "22,8000-8100".
 	ReservedPorts string `key:"reserved.reserved_ports"`
 	ReservedCores string `key:"reserved.cores"`
@@ -348,6 +354,9 @@ func (c Client) validate() (errs []error) {
 		} else if top, _, _ := strings.Cut(target[1:], "/"); slices.Contains(ownInRoot, top) {
 			fault("chroot_env: %q = %q: a task has a /%s of its own", source, target, top)
 		}
+	}
+	if j := c.StandaloneJobs; j != "" && j != StopStandaloneJobs {
+		fault("standalone_jobs: %q is not %q", j, StopStandaloneJobs)
 	}
 	for _, s := range c.Servers {
 		if s == "" || strings.ContainsFunc(s, unprintable) || strings.ContainsAny(s, "=/") {

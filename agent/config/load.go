@@ -65,6 +65,7 @@ type addressesBlock struct {
 type clientBlock struct {
 	Servers        *[]string          `hcl:"servers,optional"`
 	ServerJoin     *serverJoinBlock   `hcl:"server_join,block"`
+	StandaloneJobs *string            `hcl:"standalone_jobs,optional"`
 	NodeClass      *string            `hcl:"node_class,optional"`
 	Options        *hcl.Attribute     `hcl:"options,optional"`
 	NodePool       *string            `hcl:"node_pool,optional"`
@@ -192,6 +193,7 @@ type processBlock struct {
 	Paths        *[]string      `hcl:"paths,optional"`
 	Mounts       *[]string      `hcl:"mounts,optional"`
 	Isolation    *hcl.Attribute `hcl:"isolation,optional"`
+	HostNetwork  *bool          `hcl:"host_network,optional"`
 	Helpers      []helperBlock  `hcl:"helper,block"`
 }
 
@@ -223,7 +225,7 @@ type wasmBlock struct {
 
 // Load reads files and directories over a configuration: what a file sets replaces what
 // was set before, key by key; a plugin is configured in one place. Of a directory it
-// reads what ends in .hcl and does not begin with a dot, in the order of the names.
+// reads what ends in .hcl or .json and does not begin with a dot, in the order of the names.
 //
 // The error lists every fault, a line each, with its position; then the configuration
 // is as it was. Nothing is validated beyond the files' own shape: see
@@ -250,6 +252,7 @@ func (c *Config) Load(paths ...string) error {
 		return fmt.Errorf("configuration: %w", errors.New(strings.Join(hclvalue.Lines(l.diags), "\n")))
 	}
 	*c = l.config
+	c.asksItself()
 	c.Warnings = slices.Concat(c.Warnings, hclvalue.Warnings(l.diags), c.Access.TLS.unused(len(c.Client.Servers) > 0), c.sinkWarnings())
 	return nil
 }
@@ -274,14 +277,12 @@ func expand(paths []string) ([]string, error) {
 		for _, e := range entries {
 			switch name := e.Name(); {
 			case strings.HasPrefix(name, "."):
-			case strings.HasSuffix(name, ".json"):
-				return nil, fmt.Errorf("%s: JSON is not read: write it as HCL, or take it away", filepath.Join(path, name))
-			case strings.HasSuffix(name, ".hcl"):
+			case strings.HasSuffix(name, ".hcl"), strings.HasSuffix(name, ".json"):
 				files = append(files, filepath.Join(path, name))
 			}
 		}
 		if len(files) == before {
-			return nil, fmt.Errorf("%s: no file in it ends in .hcl", path)
+			return nil, fmt.Errorf("%s: no file in it ends in .hcl or .json", path)
 		}
 	}
 	return files, nil
@@ -310,6 +311,7 @@ func (l *loader) file(path string, content []byte) {
 	l.diags = append(l.diags, diags...)
 	if body != nil {
 		var f file
+		l.add(assignedBlocks(body))
 		l.nomad(body, "")
 		l.add(gohcl.DecodeBody(body, nil, &f))
 		for _, b := range body.Blocks {
@@ -322,9 +324,13 @@ func (l *loader) file(path string, content []byte) {
 	relocate(l.diags[before:], path, lines)
 }
 
-// parse reads a file's syntax, with maps as blocks; when it is not HCL's own, then with blocks on
-// one line allowed. It returns where the lines that it is about begin; nil: where they are.
+// parse reads a file's syntax: JSON, or HCL with maps as blocks; when it is not HCL's own, then with
+// blocks on one line allowed. It returns where the lines that it is about begin; nil: where they are.
 func parse(path string, content []byte) (*hclsyntax.Body, []hcl.Pos, hcl.Diagnostics) {
+	if isJSON(content) {
+		body, diags := parseJSON(path, content)
+		return body, nil, diags
+	}
 	if len(content) <= hclvalue.MaxBytes {
 		content = assignMaps(path, content)
 	}
@@ -413,6 +419,7 @@ func (l *loader) apply(f *file) {
 func (l *loader) client(b *clientBlock) {
 	c := &l.config.Client
 	set(&c.Servers, b.Servers)
+	set(&c.StandaloneJobs, b.StandaloneJobs)
 	if b.ServerJoin != nil && b.ServerJoin.RetryJoin != nil {
 		c.Servers = slices.Concat(c.Servers, *b.ServerJoin.RetryJoin)
 	}
@@ -544,6 +551,7 @@ func (l *loader) grant(to *host.Grants, g *grantBlock) {
 		set(&to.Process.Capabilities, g.Process.Capabilities)
 		set(&to.Process.Paths, g.Process.Paths)
 		set(&to.Process.Mounts, g.Process.Mounts)
+		set(&to.Process.HostNetwork, g.Process.HostNetwork)
 		l.leastIsolation(&to.Process, g.Process.Isolation)
 		for _, b := range g.Process.Helpers {
 			helper := host.HelperGrant{Command: b.Command}

@@ -266,7 +266,7 @@ func TestDirectories(t *testing.T) {
 	require.Equal(t, "first", got.Region)
 
 	empty := t.TempDir()
-	require.EqualError(t, got.Load(empty), "configuration: "+empty+": no file in it ends in .hcl")
+	require.EqualError(t, got.Load(empty), "configuration: "+empty+": no file in it ends in .hcl or .json")
 	missing := filepath.Join(empty, "missing.hcl")
 	require.EqualError(t, got.Load(missing), "configuration: stat "+missing+": no such file or directory")
 	require.NoError(t, os.Mkdir(filepath.Join(empty, "a.hcl"), 0o700))
@@ -283,6 +283,8 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte("name = \"n\"\nports {\n http = 1\n}\nclient {\n max_kill_timeout = \"1m\"\n meta = {}\n drivers {\n allow = []\n}\n}"))
 	f.Add([]byte("plugin \"p\" {\n config {\n a = 1e999\n b \"c\" {}\n}\n grant {\n fs {\n read_only = [\"/\"]\n}\n wasm {\n max_programs = 1\n}\n}\n}"))
 	f.Add([]byte("plugin \"p\" {}\nplugin \"p\" {}"))
+	f.Add([]byte(`{"ports": [{"http": 1}], "client": {"meta": [{"a": "b"}]}, "plugin": {"p": {"config": {"a": {}}}}}`))
+	f.Add([]byte("client = { options = { a = 1 }, host_volume = { a = [{}] } }"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(t.TempDir(), "a.hcl")
 		if err := os.WriteFile(path, content, 0o600); err != nil {

@@ -26,7 +26,7 @@ type NomadKey struct {
 
 // What several keys of Nomad's are told.
 const (
-	alone        = "an agent is no server of a cluster: client.servers has it join one"
+	alone        = "an agent is no server of a cluster: leave this out for a single server, or have client.servers join others"
 	noPeers      = "this agent is the only server: there are no others to agree or talk with"
 	onlyHTTP     = "the agent listens for HTTP only"
 	atMetrics    = "metrics are read at /v1/metrics, and are sent nowhere"
@@ -41,6 +41,7 @@ const (
 	ownBounds    = "artifact.max_size, max_files and timeout bound what is fetched, and it is fetched by the agent itself"
 	ownTokens    = "tokens are looked at with each request"
 	lookedAt     = "what templates are rendered from is looked at once a second, and again when that failed"
+	onlyMachine  = "the machine is all that is looked at"
 	noCSI        = "there are no CSI volumes"
 )
 
@@ -50,7 +51,7 @@ var nomadKeys = []NomadKey{
 	{Key: "addresses.rpc", Why: onlyHTTP},
 	{Key: "addresses.serf", Why: onlyHTTP},
 	{Key: "advertise", Why: "the address that the API listens on is the one that is told"},
-	{Key: "audit", Refused: true, Why: "nothing would be audited: that is part of Nomad Enterprise"},
+	{Key: "audit", Refused: true, Why: "nothing would be audited, which is part of Nomad Enterprise: leave this out"},
 	{Key: "autopilot", Why: noPeers},
 	{Key: "consul", Why: noConsul},
 	{Key: "disable_anonymous_signature", As: []string{"true", "false"}, Why: "nothing is sent to anybody"},
@@ -58,7 +59,7 @@ var nomadKeys = []NomadKey{
 	{Key: "enable_syslog", As: []string{"false"}, Why: toStderr},
 	{Key: "eventlog", Why: toStderr},
 	{Key: "http_api_response_headers", Why: "answers have the headers that they have"},
-	{Key: "keyring", Refused: true, Why: "no key of a ring is kept anywhere else"},
+	{Key: "keyring", Refused: true, Why: "keys are kept in data_dir, and not elsewhere: leave this out"},
 	{Key: `keyring "aead"`, As: []string{""}, Why: "keys are kept by the agent"},
 	{Key: "leave_on_interrupt", As: []string{"false"}, Why: noPeers + "; tasks go on while the agent is not there"},
 	{Key: "leave_on_terminate", As: []string{"false"}, Why: noPeers + "; tasks go on while the agent is not there"},
@@ -72,7 +73,7 @@ var nomadKeys = []NomadKey{
 	{Key: "ports.serf", Why: onlyHTTP},
 	{Key: "reporting", Why: "nothing is sent to anybody"},
 	{Key: "rpc", Why: onlyHTTP},
-	{Key: "sentinel", Refused: true, Why: "no policy would be enforced: that is part of Nomad Enterprise"},
+	{Key: "sentinel", Refused: true, Why: "no policy would be enforced, which is part of Nomad Enterprise: leave this out"},
 	{Key: "syslog_facility", Why: toStderr},
 	{Key: "vault", Why: noVault},
 
@@ -104,12 +105,12 @@ var nomadKeys = []NomadKey{
 	{Key: "client.common_plugin_dir", Why: "tasks are given no secrets by plugins: they read variables"},
 	{Key: "client.cpu_disable_dmidecode", Why: "dmidecode is not run"},
 	{Key: "client.cpu_total_compute", Why: measured},
-	{Key: "client.default_ineligible", As: []string{"false"}, Refused: true, Why: "type: wasmnode node eligibility -disable"},
+	{Key: "client.default_ineligible", As: []string{"false"}, Refused: true, Why: "leave this out, and type: wasmnode node eligibility -disable"},
 	{Key: "client.disk_free_mb", Why: measured},
 	{Key: "client.disk_total_mb", Why: measured},
 	{Key: "client.drain_on_shutdown", Why: "tasks go on while the agent is not there: type: wasmnode node drain -enable"},
-	{Key: "client.enabled", As: []string{"true"}, Refused: true, Why: "an agent is a server and a client in one"},
-	{Key: "client.fingerprint", Why: "the machine is all that is looked at"},
+	{Key: "client.enabled", As: []string{"true"}, Refused: true, Why: "an agent is a server and a client in one: leave this out, and to have it run nothing, type: wasmnode node eligibility -disable"},
+	{Key: "client.fingerprint", Why: onlyMachine},
 	{Key: "client.gc_volumes_on_node_gc", As: []string{"false"}, Why: "volumes of a node that is gone are forgotten when it is purged"},
 	{Key: "client.intro_token", Refused: true, Why: "write the token to the file intro_token.jwt in data_dir"},
 	{Key: "client.log_file", Why: toStderr},
@@ -125,11 +126,12 @@ var nomadKeys = []NomadKey{
 	{Key: "client.reservable_cores", Why: measured},
 	{Key: "client.server_join.retry_interval", Why: "the waits between two tries grow to 30 s, and are jittered"},
 	{Key: "client.server_join.retry_max", As: []string{"0"}, Why: "servers are tried for as long as it takes"},
-	{Key: "client.server_join.start_join", As: []string{""}, Refused: true, Why: "a client has retry_join"},
+	{Key: "client.server_join.start_join", As: []string{""}, Refused: true, Why: "name them in retry_join"},
 	{Key: "client.state_dir", Why: byDataDir},
+	{Key: "client.stats", Why: whenRead},
 	{Key: "client.template.block_query_wait", Why: lookedAt},
 	{Key: "client.template.consul_retry", Why: noConsul},
-	{Key: "client.template.disable_file_sandbox", As: []string{"false"}, Refused: true, Why: "templates read files of their task alone"},
+	{Key: "client.template.disable_file_sandbox", As: []string{"false"}, Refused: true, Why: "templates read files of their task alone: leave this out"},
 	{Key: "client.template.max_stale", Why: noConsul},
 	{Key: "client.template.nomad_retry", Why: lookedAt},
 	{Key: "client.template.use_client_consul_token", As: []string{"false"}, Why: noConsul},
@@ -156,9 +158,9 @@ var nomadKeys = []NomadKey{
 	{Key: "server.encrypt", As: []string{""}, Why: noPeers},
 	{Key: "server.failover_heartbeat_ttl", Why: noPeers},
 	{Key: "server.heartbeat_grace", Why: noPeers},
-	{Key: "server.job_default_priority", As: []string{"50"}, Refused: true, Why: "a job without a priority has 50"},
-	{Key: "server.job_max_count", As: []string{"50000"}, Refused: true, Why: "a job has at most 50,000 allocations"},
-	{Key: "server.job_max_priority", As: []string{"100"}, Refused: true, Why: "priorities are from 1 to 100"},
+	{Key: "server.job_default_priority", As: []string{"50"}, Refused: true, Why: "a job without a priority has 50: leave this out, and give jobs theirs"},
+	{Key: "server.job_max_count", As: []string{"50000"}, Refused: true, Why: "a job has at most 50,000 allocations: leave this out"},
+	{Key: "server.job_max_priority", As: []string{"100"}, Refused: true, Why: "priorities are from 1 to 100: leave this out"},
 	{Key: "server.job_max_source_size", Why: "a job's source has a bound of its own"},
 	{Key: "server.job_tracked_versions", As: []string{"6"}, Why: "six versions of a job are kept"},
 	{Key: "server.license_path", Why: "there is no licence to have"},

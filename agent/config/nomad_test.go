@@ -29,7 +29,7 @@ func golden(t *testing.T, path, text string) {
 
 // Configurations as Nomad's users have them are taken, warned of or refused, line by line.
 func TestConfigurationsOfNomadsAreDoneWarnedOfOrRefused(t *testing.T) {
-	files, err := filepath.Glob("testdata/nomad/*.hcl")
+	files, err := filepath.Glob("testdata/nomad/*") // files and directories
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	var text strings.Builder
@@ -150,9 +150,9 @@ func TestFlagsSayWhatIsWrongWithThem(t *testing.T) {
 	}{
 		"a wrong type":        {"log-json", "perhaps", `-log-json: Unsuitable value type; Unsuitable value: a bool is required`},
 		"meta without =":      {"meta", "rack", `-meta "rack": it has the form KEY=VALUE`},
-		"no cluster's server": {"retry-join", "192.0.2.1", "-retry-join: server.retry_join cannot be done: an agent is no server of a cluster: client.servers has it join one"},
-		"no client":           {"client", "false", "-client: client.enabled cannot be done: an agent is a server and a client in one"},
-		"what is no number":   {"bootstrap-expect", "x", "-bootstrap-expect: server.bootstrap_expect cannot be done: an agent is no server of a cluster: client.servers has it join one"},
+		"no cluster's server": {"retry-join", "192.0.2.1", "-retry-join: server.retry_join cannot be done: an agent is no server of a cluster: leave this out for a single server, or have client.servers join others"},
+		"no client":           {"client", "false", "-client: client.enabled cannot be done: an agent is a server and a client in one: leave this out, and to have it run nothing, type: wasmnode node eligibility -disable"},
+		"what is no number":   {"bootstrap-expect", "x", "-bootstrap-expect: server.bootstrap_expect cannot be done: an agent is no server of a cluster: leave this out for a single server, or have client.servers join others"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			flags := config.Flags()
@@ -181,11 +181,14 @@ func TestServersToJoin(t *testing.T) {
 		want  []string
 		fault string
 	}{
-		"servers":             {`client { servers = ["a:4647", "b"] }`, []string{"a:4647", "b"}, ""},
-		"and a join":          {"client {\n servers = [\"a\"]\n server_join { retry_join = [\"b\"] }\n}\nserver { enabled = false }", []string{"a", "b"}, ""},
-		"a server, too":       {"client { servers = [\"a\"] }\nserver { enabled = true }", []string{"a"}, "client.servers: with server { enabled = true } the agent is its own server: leave out one of the two"},
-		"no server at all":    {"server { enabled = false }", nil, "server.enabled: false, and client.servers has none: nobody would say what runs here"},
-		"looked up elsewhere": {`client { servers = ["provider=aws tag_key=x"] }`, []string{"provider=aws tag_key=x"}, `client.servers: "provider=aws tag_key=x" is not HOST:PORT: others than addresses and names are not looked up`},
+		"servers":              {`client { servers = ["a:4647", "b"] }`, []string{"a:4647", "b"}, ""},
+		"and a join":           {"client {\n servers = [\"a\"]\n server_join { retry_join = [\"b\"] }\n}\nserver { enabled = false }", []string{"a", "b"}, ""},
+		"a server, too":        {"client { servers = [\"a\"] }\nserver { enabled = true }", []string{"a"}, "client.servers: with server { enabled = true } the agent is its own server: leave out one of the two"},
+		"no server at all":     {"server { enabled = false }", nil, "server.enabled: false, and client.servers has none: nobody would say what runs here"},
+		"itself":               {"client { servers = [\"127.0.0.1\", \"localhost:4647\", \"[::1]:4647\"] }\nserver { enabled = true }", nil, ""},
+		"itself and another":   {"client { servers = [\"127.0.0.1\", \"b\"] }\nserver { enabled = true }", []string{"127.0.0.1", "b"}, "client.servers: with server { enabled = true } the agent is its own server: leave out one of the two"},
+		"itself and no server": {"client { servers = [\"127.0.0.1\"] }\nserver { enabled = false }", []string{"127.0.0.1"}, ""},
+		"looked up elsewhere":  {`client { servers = ["provider=aws tag_key=x"] }`, []string{"provider=aws tag_key=x"}, `client.servers: "provider=aws tag_key=x" is not HOST:PORT: others than addresses and names are not looked up`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "a.hcl")
@@ -203,15 +206,6 @@ func TestServersToJoin(t *testing.T) {
 	flagged := config.Default()
 	require.NoError(t, flagged.Set(config.Setting{Flag: config.Flag{Name: "servers", Key: "client.servers"}, Value: "a:1,b"}))
 	require.Equal(t, []string{"a:1", "b"}, flagged.Client.Servers)
-}
-
-// JSON, which Nomad reads, too, is not passed over.
-func TestADirectoryWithJSONIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.hcl"), nil, 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.json"), []byte("{}"), 0o600))
-	c := config.Default()
-	require.EqualError(t, c.Load(dir), "configuration: "+filepath.Join(dir, "b.json")+": JSON is not read: write it as HCL, or take it away")
 }
 
 // The page has every key.

@@ -47,9 +47,13 @@ func (l *loader) option(name, value string, at hcl.Range) {
 	case "env.denylist", "env.blacklist":
 		c.EnvDenylist = list
 	default:
-		l.tell(&NomadKey{
-			Refused: strings.HasPrefix(name, "user."),
-			Why:     "whom tasks may run as, and what a driver may do, is in the grants of its plugin",
-		}, "client.options "+name, at, value)
+		k := NomadKey{Refused: strings.HasPrefix(name, "user."), Why: "no part of the agent has such an option"}
+		switch of, _, _ := strings.Cut(name, "."); of {
+		case "user", "driver", "docker":
+			k.Why = "whom tasks may run as, and what a driver may do, is in the grants of its plugin"
+		case "fingerprint":
+			k.Why = onlyMachine
+		}
+		l.tell(&k, "client.options "+name, at, value)
 	}
 }

@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"net"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -123,6 +125,22 @@ func (s *Scheduler) apply(b *schedulerBlock) {
 		set(&s.Preemption.Sysbatch, p.Sysbatch)
 		set(&s.Preemption.Batch, p.Batch)
 		set(&s.Preemption.Service, p.Service)
+	}
+}
+
+// asksItself leaves out servers that are the agent itself, as the configuration of Nomad's packages
+// names them.
+func (c *Config) asksItself() {
+	itself := func(server string) bool {
+		host, _, err := net.SplitHostPort(server)
+		if err != nil {
+			host = server
+		}
+		return host == "localhost" || net.ParseIP(host).IsLoopback()
+	}
+	if on := c.Server.Enabled; on != nil && *on && len(c.Client.Servers) > 0 && !slices.ContainsFunc(c.Client.Servers, func(s string) bool { return !itself(s) }) {
+		c.Client.Servers = nil
+		c.Warnings = append(c.Warnings, "client.servers has no effect: with server { enabled = true } the agent is its own server")
 	}
 }
 

@@ -88,7 +88,7 @@ func TestAnAgentTakesNomadsFlags(t *testing.T) {
 	require.Contains(t, log, "configuration: -retry-max: server.retry_max has no effect: ")
 
 	r := command(t, "", "agent", "-dev", "-retry-join=192.0.2.1")
-	wants(t, r, 1, "-retry-join: server.retry_join cannot be done: an agent is no server of a cluster: client.servers has it join one")
+	wants(t, r, 1, "-retry-join: server.retry_join cannot be done: an agent is no server of a cluster: leave this out for a single server, or have client.servers join others")
 }
 
 func TestTheExampleOfAJobIsOne(t *testing.T) {

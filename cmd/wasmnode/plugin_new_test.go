@@ -34,7 +34,7 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 	t.Setenv("GOFLAGS", "-trimpath -buildvcs=false")
 	user, err := os.UserCacheDir()
 	require.NoError(t, err)
-	t.Setenv("ZIG_GLOBAL_CACHE_DIR", filepath.Join(user, "zig"))
+	t.Setenv("ZIG_GLOBAL_CACHE_DIR", filepath.Join(user, "zig")) // of the tests
 	for _, language := range []string{"assemblyscript", "c", "go", "rust", "zig"} {
 		t.Run(language, func(t *testing.T) {
 			w := newWorkshop(t)
@@ -51,8 +51,13 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 			if os.Getenv("CI") != "true" && !w.make(t, "my_driver", "toolchain") {
 				t.Skip("there is no toolchain for", language)
 			}
+			if language == "zig" { // its library is the same one as well
+				shareCache(t, filepath.Join(w.dir, "my_driver"))
+				shareCache(t, filepath.Join(w.dir, "my-device"))
+			}
 			r = w.run(t, "", "plugin", "test", "my_driver")
 			require.Zero(t, r.code, r.stdout+r.stderr)
+			assert.Contains(t, r.stdout, "\n5 tests: 5 ok, 0 failed\n")
 			assert.Regexp(t, `\nmy_driver 0\.1\.0: \d\d ok, 0 failed, 1 skipped\n$`, r.stdout)
 			if language == "rust" { // the SDK is the same one: it is compiled once
 				require.NoError(t, os.CopyFS(filepath.Join(w.dir, "my-device", "build"), os.DirFS(filepath.Join(w.dir, "my_driver", "build"))))
@@ -67,6 +72,7 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(r.stdout), &out))
 			assert.Equal(t, "my-device/plugins/my-device.wasm", out.File)
 			assert.Empty(t, out.Failed)
+			assert.Len(t, out.Tests, 3)
 			assert.Equal(t, "my-device", out.Conform.Plugin)
 
 			if language == "assemblyscript" || language == "c" {
@@ -74,6 +80,18 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// shareCache has a new plugin in Zig compiled with the library that another test has compiled: that is
+// known by no path of the folder.
+func shareCache(t *testing.T, folder string) {
+	t.Helper()
+	user, err := os.UserCacheDir()
+	require.NoError(t, err)
+	shared := filepath.Join(user, "wasmnode", "zig")
+	require.NoError(t, os.MkdirAll(shared, 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "build"), 0o755))
+	require.NoError(t, os.Symlink(shared, filepath.Join(folder, "build", "cache")))
 }
 
 // runs runs the job of a new driver on an agent, with what its folder has.
@@ -175,7 +193,7 @@ func TestTheSameSourceIsTheSamePluginWhereverItIsBuilt(t *testing.T) {
 	require.NoError(t, err)
 	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
 	t.Setenv("GOFLAGS", "")
-	for _, language := range []string{"assemblyscript", "c", "go", "rust"} {
+	for _, language := range []string{"assemblyscript", "c", "go", "rust", "zig"} {
 		t.Run(language, func(t *testing.T) {
 			built := map[string]string{}
 			for _, place := range []string{"a", filepath.Join("somewhere", "else entirely")} {
@@ -191,6 +209,9 @@ func TestTheSameSourceIsTheSamePluginWhereverItIsBuilt(t *testing.T) {
 				here := filepath.Join(place, "my_driver")
 				if os.Getenv("CI") != "true" && !w.make(t, here, "toolchain") {
 					t.Skip("there is no toolchain for", language)
+				}
+				if language == "zig" {
+					shareCache(t, filepath.Join(w.dir, here))
 				}
 				require.True(t, w.make(t, here, "build"))
 				wasm := read(t, filepath.Join(w.dir, here, "plugins", "my_driver.wasm"))

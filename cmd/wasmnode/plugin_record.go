@@ -37,9 +37,10 @@ func (*pluginRecordCommand) Help() string {
   A recording is a text of JSON lines, whose first says which secrets are masked in it:
   the values of environment variables, headers with credentials, keys, and what is named
   like a secret in a configuration, or is one by the plugin's schema (writeOnly). Other
-  secrets are not known as such. What a plugin does by WASI with files is not recorded,
-  and it is told which files that were. Its random numbers follow from the recording.
-  plugin call -record=FILE adds single calls.
+  secrets are not known as such. What a plugin does by WASI with files is recorded, with
+  what is in them, and it is told which files that were: masked is what a file has whose
+  name is like a secret's or that is in the task's secrets directory, and private keys. Its
+  random numbers follow from the recording. plugin call -record=FILE adds single calls.
 
   With -live the calls of a plugin of a node that runs are recorded, from now on, each once
   it has ended, until the command is interrupted or a bound is reached; what was written
@@ -129,17 +130,17 @@ func (c *pluginRecordCommand) Run(args []string) int {
 	for _, r := range calls {
 		files = append(files, r.Files...)
 	}
-	c.notRecorded(files)
+	c.recordedFiles(files)
 	return 0
 }
 
 // mostFiles is how many files are named.
 const mostFiles = 8
 
-// notRecorded says which files the recorded calls have asked for, if any.
-func (c *pluginRecordCommand) notRecorded(files []string) {
+// recordedFiles says which files the recorded calls have asked for, if any.
+func (c *pluginRecordCommand) recordedFiles(files []string) {
 	if text := filesText(files); text != "" {
-		c.ui.Output("Not in it: what the calls did by WASI with " + text + ". A replay has the files that its -grant 'fs { … }' names, and an empty directory of the task.")
+		c.ui.Output("In it is what the calls did by WASI with " + text + ", and what they read there. Secrets in files are masked as the first line says: look before you pass it on.")
 	}
 }
 

@@ -79,7 +79,7 @@ func (r *liveRecording) take(line []byte) error {
 	}
 	files := ""
 	if text := filesText(p.Files); text != "" {
-		files = "; not recorded: the files " + text
+		files = "; with the files " + text
 	}
 	r.ui.Output(harmless(fmt.Sprintf("%s%s: %s, %s%s", p.Operation, taskText(r.flags, p.AllocID, p.Task), callOutcome(p.Error), counted(p.Uses, "capability use"), files)))
 	return nil

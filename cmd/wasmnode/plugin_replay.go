@@ -25,8 +25,9 @@ func (*pluginReplayCommand) Help() string {
   Makes the calls of a recording again, with a plugin's file that may be another build
   than the recorded one. What the plugin asks the node for is compared with what it asked
   for then, in its order, and answered as then: no capability is real, and no node is
-  needed. So are its clock and its random numbers as they were. Its log is not compared,
-  and its files by WASI are those of this machine. plugin record makes recordings.
+  needed. So are its clock and its random numbers as they were, and so is what it does by
+  WASI with files, none of which is read or written. Its log is not compared. plugin
+  record makes recordings.
 
   The first difference is told with both sides. The exit code is 0 if there is none, and
   no fault of -sweep is bad, else 1.
@@ -34,14 +35,10 @@ func (*pluginReplayCommand) Help() string {
 Options:
 
   -sweep           Then fail each use of a capability, one in a call: as UNAVAILABLE, as
-                   PERMISSION_DENIED and as DEADLINE_EXCEEDED. It is told what the plugin
-                   made of it (an error, a fault, or success) and whether the call works
-                   when it is made again. A fault, and a call that does not work again,
-                   are bad.
-  -config=PATH     A file or directory of an agent's configuration: the plugin's block
-                   in it has the directories that it is granted, in fs. Nothing else of
-                   it is used.
-  -grant=TEXT      Likewise, as in the grant block: 'fs { read_only = ["/dev"] }'.
+                   PERMISSION_DENIED and as DEADLINE_EXCEEDED; of a file as EIO, EACCES
+                   and EINTR. It is told what the plugin made of it (an error, a fault,
+                   or success) and whether the call works when it is made again. A fault,
+                   and a call that does not work again, are bad.
   -timeout=10s     How long each call may take.
   -json            Print JSON.`
 }
@@ -56,13 +53,12 @@ type replayed struct {
 // Run implements [subcommand].
 func (c *pluginReplayCommand) Run(args []string) int {
 	f := c.flags("plugin replay")
-	set := trialFlags(f.FlagSet)
 	sweep := f.Bool("sweep", false, "")
 	timeout := f.Duration("timeout", 10*time.Second, "")
 	if !c.parse(f, args, 2, 2, c.Help()) {
 		return 1
 	}
-	out, err := replayPlugin(set, f.Arg(0), f.Arg(1), *sweep, *timeout)
+	out, err := replayPlugin(f.Arg(0), f.Arg(1), *sweep, *timeout)
 	if err != nil {
 		return c.fail(f, err)
 	}
@@ -73,23 +69,19 @@ func (c *pluginReplayCommand) Run(args []string) int {
 // is made as fast as the machine can.
 const replayTime = time.Hour
 
-func replayPlugin(set *trialSet, file, recording string, sweep bool, timeout time.Duration) (*replayed, error) {
+func replayPlugin(file, recording string, sweep bool, timeout time.Duration) (*replayed, error) {
 	ctx := context.Background()
 	r, err := readRecording(recording)
 	if err != nil {
 		return nil, err
 	}
-	t, err := set.open(ctx, file, trial.Config{Limits: host.Limits{CallTimeout: timeout, CPUPerMinute: replayTime}, Repeatable: true}, false)
+	t, err := (&trialSet{}).open(ctx, file, trial.Config{Limits: host.Limits{CallTimeout: timeout, CPUPerMinute: replayTime}, Repeatable: true}, false)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = t.Close() }() // it has been replayed
 	if name := t.Plugin().Name(); name != r.Plugin {
 		return nil, fmt.Errorf("%s is a recording of plugin %s, and %s is %s", recording, harmless(r.Plugin), file, name)
-	}
-	p, err := set.settings(r.Plugin)
-	if err != nil {
-		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "wasmnode-replay-")
 	if err != nil {
@@ -99,9 +91,9 @@ func replayPlugin(set *trialSet, file, recording string, sweep bool, timeout tim
 	out := &replayed{Calls: len(r.Calls)}
 	if sweep {
 		out.Faults = []*trial.SweptFault{}
-		err = t.Sweep(ctx, r, p.Grant.FS, dir, timeout, func(f *trial.SweptFault) { out.Faults = append(out.Faults, f) })
+		err = t.Sweep(ctx, r, dir, timeout, func(f *trial.SweptFault) { out.Faults = append(out.Faults, f) })
 	} else {
-		err = t.Replay(ctx, r, p.Grant.FS, dir, timeout)
+		err = t.Replay(ctx, r, dir, timeout)
 	}
 	if errors.As(err, &out.Difference) {
 		err = nil
@@ -145,9 +137,6 @@ func (c *pluginReplayCommand) difference(d *trial.Difference) {
 	if len(d.Paths) == 0 {
 		c.sides(d.Recorded, d.Now)
 	}
-	if text := filesText(d.Files); text != "" {
-		c.ui.Output("\nThe recorded call asked by WASI for " + text + ". What is in files is not recorded: here are those that -grant 'fs { … }' names, and an empty directory of the task.")
-	}
 }
 
 // mostShown is how much of a side is shown, in bytes.
@@ -170,7 +159,7 @@ func (c *pluginReplayCommand) sides(recorded, now []byte) {
 }
 
 func (c *pluginReplayCommand) faults(faults []*trial.SweptFault, bad int) {
-	rows := [][]string{{"Call", "Operation", "Capability", "Failed With", "Answer", "Again"}}
+	rows := [][]string{{"Call", "Operation", "Use", "Failed With", "Answer", "Again"}}
 	for _, s := range faults {
 		answer, again := harmless(s.Text), "works"
 		if s.Ending == trial.Claimed {

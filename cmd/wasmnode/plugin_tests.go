@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/wasmnode/wasmnode/internal/toolchain"
 	"github.com/wasmnode/wasmnode/sdk/go/conform"
+	"github.com/wasmnode/wasmnode/trial"
+	"github.com/wasmnode/wasmnode/trial/testfile"
 )
 
 type pluginTestCommand struct{ meta }
@@ -27,37 +30,47 @@ func (*pluginTestCommand) Synopsis() string {
 
 // Help implements [subcommand].
 func (*pluginTestCommand) Help() string {
-	return `Usage: wasmnode plugin test [options] DIR
+	return `Usage: wasmnode plugin test [options] DIR|FILE
 
   Does with a plugin's folder, as plugin new makes it, what its author wants to know before
   anything else: "make build" compiles it to plugins/NAME.wasm, "make test" runs its own tests,
-  and that file is checked as plugin conform does, under the configuration in agent.hcl and with
-  tasks whose config block is task.hcl, where there are these files. What fails ends it. No node
-  is needed.
+  the tests in the files *.test.hcl are run with that file, and it is checked as plugin conform
+  does, under the configuration in agent.hcl and with tasks whose config block is task.hcl,
+  where there are these files. What fails ends it. No node is needed.
 
-  It prints what make does, and of the checks those that fail or were skipped. The exit code is
-  0 if all is well, else 1.
+  Given a plugin's file, which ends with .wasm, it runs the tests that -tests names, and does no
+  more.
+
+  It prints what make does, a line for each test in a .test.hcl, and of the checks those that
+  fail or were skipped. The exit code is 0 if all is well, else 1.
 
 Options:
 
+  -tests=PATH   The test file, or a folder with *.test.hcl. Without it, DIR.
+  -run=REGEXP   Of the tests in test files, only those with such a name.
   -timeout=5s   How long each call of a check may take.
-  -verbose      Print each check.
-  -json         Print JSON: which step failed, and the checks. What make says goes to standard
-                error.`
+  -verbose      Print each check, and how long each test took.
+  -json         Print JSON: which step failed, the tests and the checks. What make says goes to
+                standard error.`
 }
 
-// tested is what became of a plugin's folder.
+// tested is what became of a plugin's folder, or file.
 type tested struct {
 	Directory string
-	File      string          // the plugin's, once it is built
-	Failed    string          // the step: build, test or conform; empty: none
-	Why       string          // in one line
-	Conform   *conform.Report // null: it did not come to that
+	File      string            // the plugin's, once it is built
+	Failed    string            // the step: build, test, behavior or conform; empty: none
+	Why       string            // in one line
+	Tests     []testfile.Result // of the test files
+	Conform   *conform.Report   // null: it did not come to that
+
+	tests string         // a test file, or a folder with some
+	only  *regexp.Regexp // nil: all tests
 }
 
 // Run implements [subcommand].
 func (c *pluginTestCommand) Run(args []string) int {
 	f := c.flags("plugin test")
+	tests, run := f.String("tests", "", ""), f.String("run", "", "")
 	timeout := f.Duration("timeout", 5*time.Second, "")
 	if !c.parse(f, args, 1, 1, c.Help()) {
 		return 1
@@ -66,11 +79,32 @@ func (c *pluginTestCommand) Run(args []string) int {
 	if *f.json {
 		shown = os.Stderr
 	}
-	t := tested{Directory: f.Arg(0)}
-	err := t.run(shown, *timeout)
+	t := tested{Directory: f.Arg(0), tests: cmp.Or(*tests, f.Arg(0)), Tests: []testfile.Result{}}
+	ctx, cancel := interruptible()
+	defer cancel()
+	steps := []testStep{
+		{"build", func() error { return t.build(shown) }},
+		{"test", func() error { return runMake(shown, t.Directory, "test") }},
+		{"behavior", func() error { return t.behavior(ctx) }},
+		{"conform", func() error { return t.conform(*timeout) }},
+	}
+	var err error
+	if *run != "" {
+		if t.only, err = regexp.Compile(*run); err != nil {
+			return c.fail(f, fmt.Errorf("-run: %w", err))
+		}
+	}
+	if strings.HasSuffix(f.Arg(0), ".wasm") {
+		if *tests == "" {
+			return c.fail(f, errors.New("which tests? Add -tests=PATH, a test file or a folder with *.test.hcl"))
+		}
+		t.Directory, t.File, steps = "", f.Arg(0), steps[2:3]
+	}
+	err = orInterrupted(ctx, t.run(steps))
 	if *f.json {
 		return max(c.printJSON(t), min(len(t.Failed), 1))
 	}
+	c.printTests(t.Tests, *f.verbose)
 	if t.Conform != nil {
 		c.printChecks(t.Conform, *f.verbose)
 	}
@@ -80,22 +114,95 @@ func (c *pluginTestCommand) Run(args []string) int {
 	return 0
 }
 
-// run does all that there is to do with the folder. The error is also in it.
-func (t *tested) run(shown io.Writer, timeout time.Duration) error {
-	for _, step := range []struct {
-		name string
-		do   func() error
-	}{
-		{"build", func() error { return t.build(shown) }},
-		{"test", func() error { return runMake(shown, t.Directory, "test") }},
-		{"conform", func() error { return t.conform(timeout) }},
-	} {
+// testStep is one thing that there is to do.
+type testStep struct {
+	name string
+	do   func() error
+}
+
+// run takes the steps until one fails. The error is also in it.
+func (t *tested) run(steps []testStep) error {
+	for _, step := range steps {
 		if err := step.do(); err != nil {
 			t.Failed, t.Why = step.name, err.Error()
 			return err
 		}
 	}
 	return nil
+}
+
+// behavior runs the tests in test files with the plugin's file.
+func (t *tested) behavior(ctx context.Context) error {
+	paths, err := testfile.Find(t.tests)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(paths) == 0 && t.tests != t.Directory:
+		return fmt.Errorf("%s: there is no file *%s in it", t.tests, testfile.Suffix)
+	case len(paths) == 0:
+		return nil
+	}
+	var files []*testfile.File
+	for _, path := range paths { // all are read before one is run
+		file, err := testfile.Read(path)
+		if err != nil {
+			return err
+		}
+		files = append(files, file)
+	}
+	wasm, err := trial.ReadFile(t.File)
+	if err != nil {
+		return err
+	}
+	plugin, err := testfile.Open(wasm)
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.File, err)
+	}
+	for _, file := range files {
+		t.Tests = append(t.Tests, testfile.Run(ctx, plugin, file, testfile.Options{Only: t.only})...)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case failedTests(t.Tests) > 0:
+		return fmt.Errorf("%d of %d tests failed", failedTests(t.Tests), len(t.Tests))
+	case t.only != nil && len(t.Tests) == 0:
+		return fmt.Errorf("no test has a name that -run=%s matches", t.only)
+	}
+	return nil
+}
+
+// printTests prints a line a test, and of one that failed where and why, and what the plugin logged.
+func (m meta) printTests(results []testfile.Result, times bool) {
+	for _, r := range results {
+		line := fmt.Sprintf("%-4s  %s", r.Status, harmless(r.Name))
+		if times {
+			line += fmt.Sprintf("  %v", r.Took.Round(time.Millisecond))
+		}
+		m.ui.Output(line)
+		if r.Status != conform.Fail {
+			continue
+		}
+		for _, why := range strings.Split(r.Why, "\n") {
+			m.ui.Output(fmt.Sprintf("      %s:%d,%d: %s", r.File, r.Line, r.Column, harmless(why)))
+		}
+		for _, line := range r.Log {
+			m.ui.Output("      log: " + harmless(line))
+		}
+	}
+	if len(results) > 0 {
+		m.ui.Output(fmt.Sprintf("\n%d tests: %d ok, %d failed", len(results), len(results)-failedTests(results), failedTests(results)))
+	}
+}
+
+func failedTests(results []testfile.Result) (n int) {
+	for _, r := range results {
+		if r.Status == conform.Fail {
+			n++
+		}
+	}
+	return n
 }
 
 // build makes the plugin's file, and finds it.

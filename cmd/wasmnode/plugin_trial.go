@@ -45,6 +45,11 @@ func (s *trialSet) open(ctx context.Context, file string, cfg trial.Config, logg
 	if logged {
 		cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: "plugin", Output: os.Stderr, Level: hclog.Info})
 	}
+	node, err := s.node()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Chroot = node.Client.ChrootEnv
 	t, err := trial.Open(ctx, wasm, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -73,12 +78,22 @@ func codeDir() string {
 	return ""
 }
 
+// node is the agent's configuration; without -config, what one has by itself.
+func (s *trialSet) node() (config.Config, error) {
+	c := config.Default()
+	if *s.config == "" {
+		return c, nil
+	}
+	err := c.Load(*s.config)
+	return c, err
+}
+
 // settings are what the plugin of that name is granted and configured with.
 func (s *trialSet) settings(name string) (config.Plugin, error) {
 	var p config.Plugin
 	if *s.config != "" {
-		c := config.Default()
-		if err := c.Load(*s.config); err != nil {
+		c, err := s.node()
+		if err != nil {
 			return p, err
 		}
 		var configured bool

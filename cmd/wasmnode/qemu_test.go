@@ -153,7 +153,7 @@ func TestVirtualMachinesLiveAsOtherTasksDo(t *testing.T) {
 	ended("polite", "complete", "Exit Code: 0")
 	require.Equal(t, 2, strings.Count(n.out(t, "alloc", "logs", polite.ID), "powered off"))
 	require.Equal(t, string(disks["polite"]), read(t, filepath.Join(images, "polite")), "a thin copy leaves the image as it is")
-	ended("deaf", "complete", "Exit Code: 0", "The machine runs on 500ms after its power button was pressed: it is switched off")
+	ended("deaf", "complete", "Exit Code: 0", "The machine runs on 500ms after it was told to switch itself off: it is switched off")
 	require.Equal(t, byte(1), read(t, filepath.Join(images, "deaf"))[512])
 	ended("absent", "failed", "there is no image "+images+"/absent")
 	ended("odd", "failed", "accelerator hvf does not work on this node: invalid accelerator hvf")

@@ -164,3 +164,45 @@ func TestANodeIsToldWhatChangedAndEverythingWhenThatIsNotKnownAnyMore(t *testing
 	require.True(t, ok)
 	require.Len(t, ids, len(l.entries))
 }
+
+// TestRowsInOrderAreASortedScan does the same with an order, and reads parts of it both ways.
+func TestRowsInOrderAreASortedScan(t *testing.T) {
+	type numbered struct{ key, version int }
+	rapid.Check(t, func(t *rapid.T) {
+		base := map[int]numbered{}
+		committed := &ordered[numbered]{compare: func(a, b numbered) int { return a.key - b.key }}
+		for version := range rapid.IntRange(1, 8).Draw(t, "transactions") {
+			table := &changes[int, numbered]{base: base}
+			orderBy(table, committed)
+			for range rapid.IntRange(0, 12).Draw(t, "changes") {
+				key := rapid.IntRange(1, 20).Draw(t, "key")
+				if rapid.IntRange(0, 2).Draw(t, "delete") == 0 {
+					table.delete(key)
+				} else {
+					table.put(key, numbered{key, version})
+				}
+			}
+			if rapid.Bool().Draw(t, "commit") {
+				table.merge()
+			}
+			place, n := rapid.IntRange(0, 21).Draw(t, "place"), rapid.IntRange(0, 21).Draw(t, "n")
+			scan := func(backwards bool) []numbered {
+				rows := []numbered{}
+				for key, row := range base {
+					if key == place || key < place == backwards {
+						rows = append(rows, row)
+					}
+				}
+				slices.SortFunc(rows, committed.compare)
+				if backwards {
+					slices.Reverse(rows)
+				}
+				return rows[:min(n, len(rows))]
+			}
+			for _, backwards := range []bool{false, true} {
+				got := committed.from(func(row numbered) int { return row.key - place }, backwards, n)
+				require.Equal(t, scan(backwards), append([]numbered{}, got...))
+			}
+		}
+	})
+}

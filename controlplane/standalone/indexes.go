@@ -1,6 +1,8 @@
 package standalone
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
@@ -27,6 +29,7 @@ type committedIndexes struct {
 	dispatched       groups[dispatchToken, jobKey, *job]
 	launches         *timeline[jobKey]
 	variableSizes    *variableSizes
+	variablesByPath  *ordered[*variableRow]
 	locks            *timeline[variableKey]
 	servicesByName   groups[serviceKey, string, *structs.ServiceRegistration]
 	servicesByAlloc  groups[string, string, *structs.ServiceRegistration]
@@ -51,6 +54,7 @@ func newIndexes() committedIndexes {
 		dispatched:       groups[dispatchToken, jobKey, *job]{},
 		launches:         newTimeline[jobKey](),
 		variableSizes:    &variableSizes{},
+		variablesByPath:  &ordered[*variableRow]{compare: func(a, b *variableRow) int { return a.key().compare(b.key()) }},
 		locks:            newTimeline[variableKey](),
 		servicesByName:   groups[serviceKey, string, *structs.ServiceRegistration]{},
 		servicesByAlloc:  groups[string, string, *structs.ServiceRegistration]{},
@@ -101,6 +105,7 @@ func (t *tx) follow(data *tables) {
 	own := *data.variableSizes
 	t.variableSizes = &own
 	t.variables.indexes = append(t.variables.indexes, sizedVariables{t.variableSizes, data.variableSizes})
+	orderBy(&t.variables, data.variablesByPath)
 	timeBy(&t.variables, data.locks, whenFree)
 	t.servicesByAlloc = groupBy(&t.services, data.servicesByAlloc, func(s *structs.ServiceRegistration) (string, bool) { return s.AllocID, true })
 	groupBy(&t.services, data.servicesByName, func(s *structs.ServiceRegistration) (serviceKey, bool) {
@@ -116,7 +121,9 @@ func (cp *ControlPlane) reindex() {
 	t.allocs.reindex()
 	t.evals.reindex()
 	t.deployments.reindex()
-	t.variables.reindex()
+	for _, key := range slices.SortedFunc(maps.Keys(t.variables.base), variableKey.compare) { // so that each comes last
+		t.variables.commit(key, true)
+	}
 	t.services.reindex()
 }
 

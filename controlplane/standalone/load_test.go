@@ -21,7 +21,7 @@ func memoryOf(t require.TestingT, cp *ControlPlane) string {
 	for _, p := range cp.NodePools() {
 		all["pool "+p.Name] = p
 	}
-	for _, v := range cp.Variables() {
+	for _, v := range variablesOf(cp) {
 		whole, err := cp.Variable(v.Namespace, v.Path)
 		require.NoError(t, err)
 		all["variable "+v.Path] = whole

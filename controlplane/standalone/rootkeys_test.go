@@ -180,7 +180,7 @@ func TestAKeyThatIsLostIsToldOfAndNothingIsDestroyed(t *testing.T) {
 				require.Contains(t, log.String(), part)
 				require.Contains(t, cp.LostKeys()[0], part)
 			}
-			require.Len(t, cp.Variables(), 2)
+			require.Len(t, variablesOf(cp), 2)
 			require.Equal(t, "v", itemsOf(t, cp, "kept")["k"])
 			_, err = cp.Variable("default", "lost")
 			require.Equal(t, errdefs.FailedPrecondition, errdefs.ClassOf(err))

@@ -53,7 +53,7 @@ func readBy(t *testing.T, cp *ControlPlane, by structs.TaskIdentity, prefix stri
 	for _, v := range list {
 		paths, may[v.Path] = append(paths, v.Path), true
 	}
-	for _, v := range cp.Variables() {
+	for _, v := range variablesOf(cp) {
 		if prefix != "" {
 			break
 		}

@@ -48,7 +48,7 @@ func TestALockedVariableIsItsHoldersOnly(t *testing.T) {
 	read, err := cp.Variable("default", "a")
 	require.NoError(t, err)
 	require.Equal(t, got, read)
-	require.Equal(t, got.Lock, cp.Variables()[0].Lock)
+	require.Equal(t, got.Lock, variablesOf(cp)[0].Lock)
 
 	nothing := &nomad.Variable{Namespace: "default", Path: "a"}
 	other := variable("a", "k", "2")
@@ -119,7 +119,7 @@ func TestWhatALockCanBe(t *testing.T) {
 		require.ErrorContains(t, err, trimmed(text))
 		require.Equal(t, errdefs.InvalidArgument, errdefs.ClassOf(err))
 	}
-	require.Empty(t, cp.Variables())
+	require.Empty(t, variablesOf(cp))
 	for _, ttl := range []string{"10s", "24h"} {
 		locked(t, cp, lockFor("ttl-"+ttl, fmt.Sprintf("%128d", 1), ttl, "1ns"))
 	}
@@ -206,14 +206,14 @@ func TestALocksEndIsComputedFromWhatIsStored(t *testing.T) {
 		require.True(t, isLocked(t, cp, "a"), "another root key changes nothing")
 		again()
 		sleep(time.Second)
-		require.Nil(t, cp.Variables()[0].Lock)
+		require.Nil(t, variablesOf(cp)[0].Lock)
 		locked(t, cp, lockFor("a", "", "10s", "5s"))
 		require.NoError(t, cp.Close())
 		sleep(time.Hour) // the node is away
 		cp = nil
 		again()
 		sleep(0)
-		require.Nil(t, cp.Variables()[0].Lock)
+		require.Nil(t, variablesOf(cp)[0].Lock)
 	})
 }
 

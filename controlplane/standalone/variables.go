@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,10 @@ type variableKey struct{ namespace, path string }
 
 func (k variableKey) stored() string { return k.namespace + "\x00" + k.path }
 
+func (k variableKey) compare(other variableKey) int {
+	return cmp.Or(strings.Compare(k.namespace, other.namespace), strings.Compare(k.path, other.path))
+}
+
 // variableRow is a variable. What is not sealed is no secret: its path, and when it changed.
 type variableRow struct {
 	nomad.VariableMetadata
@@ -44,12 +49,16 @@ func (r *variableRow) key() variableKey { return variableKey{r.Namespace, r.Path
 // opened there.
 func (k variableKey) about() []byte { return []byte("variable\x00" + k.stored()) }
 
-// Variables returns what is no secret of all variables, in no order.
-func (cp *ControlPlane) Variables() []*nomad.VariableMetadata {
+// VariablesFrom returns what is no secret of up to n variables, in the order of their namespaces
+// and of their paths in these: those at and after a place, or, backwards, those at and before it,
+// the last first. There need not be a variable at the place.
+func (cp *ControlPlane) VariablesFrom(namespace, path string, backwards bool, n int) []*nomad.VariableMetadata {
+	place := variableKey{namespace, path}
 	return read(cp, func(t *tables) []*nomad.VariableMetadata {
-		list := make([]*nomad.VariableMetadata, 0, len(t.variables))
-		for _, v := range t.variables {
-			list = append(list, v.metadata())
+		rows := t.variablesByPath.from(func(row *variableRow) int { return row.key().compare(place) }, backwards, n)
+		list := make([]*nomad.VariableMetadata, len(rows))
+		for i, row := range rows {
+			list[i] = row.metadata()
 		}
 		return list
 	})
@@ -329,6 +338,6 @@ func (t *tables) sealedWith(fits func(key string) bool) (keys []variableKey) {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b variableKey) int { return strings.Compare(a.stored(), b.stored()) })
+	slices.SortFunc(keys, variableKey.compare)
 	return keys
 }

@@ -38,6 +38,9 @@ const Image = "localhost/wasmnode-test:1"
 // longest is how long an engine may take to start or end.
 const longest = time.Minute
 
+// pollTime is between two looks at whether one has.
+const pollTime = 20 * time.Millisecond
+
 // Engine is one that runs until its test ends.
 type Engine struct {
 	Name   string // "docker" or "podman"
@@ -141,8 +144,8 @@ func directory(t testing.TB) string {
 	return dir
 }
 
-// start starts an engine and has it end with the test. Its log is in the test's when that fails.
-func start(t testing.TB, dir string, cmd *exec.Cmd, unmount func()) {
+// start starts an engine and has it end with the test, or earlier. Its log is in the test's when that fails.
+func start(t testing.TB, dir string, cmd *exec.Cmd, unmount func()) (stop func()) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(dir, "log"))
 	require.NoError(t, err)
@@ -154,7 +157,7 @@ func start(t testing.TB, dir string, cmd *exec.Cmd, unmount func()) {
 		defer close(ended)
 		_ = cmd.Wait()
 	}()
-	t.Cleanup(func() {
+	stop = func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
@@ -162,6 +165,9 @@ func start(t testing.TB, dir string, cmd *exec.Cmd, unmount func()) {
 			_ = cmd.Process.Kill()
 			<-ended
 		}
+	}
+	t.Cleanup(func() {
+		stop()
 		_ = log.Close()
 		unmount()
 		removeCgroups(filepath.Base(dir))
@@ -169,6 +175,7 @@ func start(t testing.TB, dir string, cmd *exec.Cmd, unmount func()) {
 			t.Logf("the engine's log:\n%s", text)
 		}
 	})
+	return stop
 }
 
 // removeCgroups removes the empty cgroups that an engine has left.
@@ -188,18 +195,24 @@ func (e *Engine) ready(t testing.TB) {
 	require.Eventually(t, func() bool {
 		status, _ := e.do("GET", "/_ping", nil)
 		return status == http.StatusOK
-	}, longest, 20*time.Millisecond, "the engine does not start")
-	program := filepath.Join(t.TempDir(), "program")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "github.com/wasmnode/wasmnode/internal/enginetest/program")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	status, answer := e.do("POST", "/images/create?fromSrc=-", layer(t, program))
+	}, longest, pollTime, "the engine does not start")
+	status, answer := e.do("POST", "/images/create?fromSrc=-", layer(t, program(t)))
 	require.Equal(t, http.StatusOK, status, answer)
 	id := regexp.MustCompile(`[0-9a-f]{64}`).FindString(answer)
 	e.Tag(t, id, Image) // what an import is told of names, Podman does not keep
 	status, answer = e.do("GET", "/images/"+Image+"/json", nil)
 	require.Equal(t, http.StatusOK, status, answer)
+}
+
+// program builds the one of the image, and returns its path.
+func program(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/wasmnode/wasmnode/internal/enginetest/program")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
 }
 
 // layer is a file system with one program.

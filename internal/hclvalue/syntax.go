@@ -59,10 +59,17 @@ func first(diags hcl.Diagnostics) hcl.Diagnostics {
 	})}
 }
 
+func checkSize(path string, content []byte) hcl.Diagnostics {
+	if len(content) <= MaxBytes {
+		return nil
+	}
+	start := hcl.Range{Filename: path, Start: hcl.InitialPos, End: hcl.InitialPos}
+	return Errorf(start, "The file has more than %d bytes.", MaxBytes)
+}
+
 func checkBounds(path string, content []byte) hcl.Diagnostics {
-	if len(content) > MaxBytes {
-		start := hcl.Range{Filename: path, Start: hcl.InitialPos, End: hcl.InitialPos}
-		return Errorf(start, "The file has more than %d bytes.", MaxBytes)
+	if diags := checkSize(path, content); diags != nil {
+		return diags
 	}
 	tokens, _ := hclsyntax.LexConfig(content, path, hcl.InitialPos)
 	// How many operators there are in each of the expressions that are open.

@@ -14,7 +14,7 @@ var signedToken = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]+(?:\.[
 // can be, and a private key.
 func (k *Masker) Variable(name, value string) {
 	nomads := strings.HasPrefix(name, "NOMAD_") && !strings.HasPrefix(name, "NOMAD_TOKEN") && !strings.HasPrefix(name, "NOMAD_META_")
-	if LikeOne(name) && !nomads || isPrivateKey(value) {
+	if !nomads && LikeOne(name) || isPrivateKey(value) {
 		k.Hide(value)
 	}
 }

@@ -7,18 +7,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
 )
-
-// LikeOne reports whether what has this name is named like a secret.
-func LikeOne(name string) bool { return likeSecret.MatchString(name) }
-
-var likeSecret = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|private.?key|api.?key|access.?key|auth`)
 
 // Least is how many bytes a secret has at least that is looked for everywhere.
 const Least = 6

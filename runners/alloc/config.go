@@ -49,6 +49,8 @@ type Config struct {
 	Identities task.Identities
 	// API serves the node's API to tasks; optional: they have no socket of it.
 	API task.API
+	// ReservedCores returns the cores that tasks of this node have reserved; optional: none have.
+	ReservedCores func() []int
 	// Networks gives an allocation a network of its own whose group asks for one; optional:
 	// such an allocation fails.
 	Networks Networks

@@ -153,7 +153,7 @@ func (h *taskServices) Poststart(ctx context.Context, req *task.PoststartRequest
 		return nil // it is to end
 	}
 	h.started = req
-	return h.register(h.r.Alloc(), req.Runner.Task(), req.Env)
+	return h.register(h.r.Alloc(), req.Runner.Task())
 }
 
 // Update implements [task.UpdateHook].
@@ -161,11 +161,14 @@ func (h *taskServices) Update(_ context.Context, a *structs.Allocation, t *nomad
 	if h.started == nil {
 		return nil
 	}
-	return h.register(a, t, h.started.Renewed())
+	return h.register(a, t)
 }
 
-func (h *taskServices) register(a *structs.Allocation, t *nomad.Task, env *taskenv.Env) error {
-	w := &registration.Workload{Node: h.r.cfg.Node(), Alloc: a, Task: t, Env: env, Network: h.r.networkGiven()}
+func (h *taskServices) register(a *structs.Allocation, t *nomad.Task) error {
+	w := &registration.Workload{Node: h.r.cfg.Node(), Alloc: a, Task: t, Network: h.r.networkGiven()}
+	if len(t.Services) > 0 {
+		w.Env = h.started.Env()
+	}
 	if n := h.started.Network; n != nil {
 		w.Driver = &registration.DriverNetwork{IP: n.GetIp(), Ports: map[string]int{}, Advertise: n.GetAutoAdvertise()}
 		for label, port := range n.GetPortMap() {

@@ -7,6 +7,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/workload/namespace"
 )
 
 // isNamespace reports whether there is a namespace at a path, and not only the file that
@@ -45,12 +47,12 @@ func makeFile(path string) error {
 
 // keepNamespace keeps a namespace of somebody else's at a path, in which it stays when that one
 // lets go of it.
-func keepNamespace(path string, namespace *os.File) error {
+func keepNamespace(path string, open *os.File) error {
 	if err := makeFile(path); err != nil {
 		return err
 	}
-	if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", namespace.Fd()), path, "", unix.MS_BIND, ""); err != nil {
-		return errors.Join(fmt.Errorf("keeping %s at %s: %w", namespace.Name(), path, err), os.Remove(path))
+	if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", open.Fd()), path, "", unix.MS_BIND, ""); err != nil {
+		return errors.Join(fmt.Errorf("keeping %s at %s: %w", open.Name(), path, err), os.Remove(path))
 	}
 	return nil
 }
@@ -59,30 +61,13 @@ func makeHere(path string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("a network namespace: %w", err)
 	}
-	if err := loopbackUp(); err != nil {
-		return fmt.Errorf("its loopback interface: %w", err)
+	if err := namespace.StartLoopback(); err != nil {
+		return err
 	}
 	if err := unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("keeping it at %s: %w", path, err)
 	}
 	return nil
-}
-
-func loopbackUp() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(fd) }() // nothing was sent
-	lo, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, lo); err != nil {
-		return err
-	}
-	lo.SetUint16(lo.Uint16() | unix.IFF_UP)
-	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
 // removeNamespace lets go of a namespace, which ends when nobody is in it any more. That

@@ -23,7 +23,7 @@ func TestTheDriverGetsTheTasksLimits(t *testing.T) {
 		"memory alone":        {structs.TaskResources{CPUMHz: 100, MemoryMB: 64}, &wasmnodev1.Resources{CpuMhz: 100, MemoryBytes: 64 << 20}},
 		"memory and its most": {structs.TaskResources{CPUMHz: 5, MemoryMB: 64, MemoryMaxMB: 128}, &wasmnodev1.Resources{CpuMhz: 5, MemoryBytes: 64 << 20, MemoryMaxBytes: 128 << 20}},
 		"all that there is":   {structs.TaskResources{MemoryMB: 64, MemoryMaxMB: structs.MemoryUnlimited}, &wasmnodev1.Resources{MemoryBytes: 64 << 20, MemoryMaxBytes: 2048 << 20}},
-		"cores":               {structs.TaskResources{CPUMHz: 9, MemoryMB: 1, Cores: []int{2, 5}}, &wasmnodev1.Resources{CpuMhz: 9, MemoryBytes: 1 << 20, Cores: []uint32{2, 5}}},
+		"cores":               {structs.TaskResources{CPUMHz: 9, MemoryMB: 1, Cores: []int{2, 5}}, &wasmnodev1.Resources{CpuMhz: 9, MemoryBytes: 1 << 20, Cores: []uint32{2, 5}, Cpuset: "2,5"}},
 		"nonsense is nothing": {structs.TaskResources{CPUMHz: -1, MemoryMB: -1, MemoryMaxMB: -5}, &wasmnodev1.Resources{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,8 +48,11 @@ func (h *apiHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartRe
 
 // Poststart makes the socket of a task again that an earlier agent started.
 func (h *apiHook) Poststart(_ context.Context, req *PoststartRequest) error {
+	if h.stop != nil {
+		return nil
+	}
 	r := req.Runner
-	h.open(r.cfg.Dir, ownerOf(r.Task(), req.Env, isolates(r.running().driver)), h.teller(r.Task(), r.emit))
+	h.open(r.cfg.Dir, ownerOf(r.Task(), req.Env(), isolates(r.running().driver)), h.teller(r.Task(), r.emit))
 	return nil
 }
 

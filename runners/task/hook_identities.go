@@ -131,7 +131,7 @@ func (h *identitiesHook) Poststart(ctx context.Context, req *PoststartRequest) e
 		}
 	}
 	if len(all) > 0 {
-		h.watch = watchIdentities(ctx, r, h.signer, ownerOf(r.Task(), req.Env, isolates(r.running().driver)), all)
+		h.watch = watchIdentities(ctx, r, h.signer, ownerOf(r.Task(), req.Env(), isolates(r.running().driver)), all)
 	}
 	return nil
 }

@@ -113,10 +113,9 @@ type PrestartResult struct {
 
 // PoststartRequest is what a poststart hook is given.
 type PoststartRequest struct {
-	// Env is the task's, with the address that its driver gave it.
-	Env *taskenv.Env
-	// Renewed is what Env would be now, for the hook's other methods while the task runs.
-	Renewed func() *taskenv.Env
+	// Env makes the task's as it is now, with the address that its driver gave it, also for the
+	// hook's other methods while the task runs. Few hooks need it, of few tasks.
+	Env func() *taskenv.Env
 	// Network is the address that the driver gave the task; nil: none.
 	Network *wasmnodev1.DriverNetwork
 	// Runner gives access to the running task.
@@ -177,7 +176,7 @@ func (r *Runner) prestart(ctx context.Context, driver Driver, b *taskenv.Builder
 
 // poststart runs the poststart hooks, whatever fails.
 func (r *Runner) poststart() {
-	req := &PoststartRequest{Env: r.startedEnv(), Renewed: r.startedEnv, Network: r.running().network, Runner: r}
+	req := &PoststartRequest{Env: r.startedEnv, Network: r.running().network, Runner: r}
 	each(r, func(h PoststartHook) error {
 		ctx, cancel := context.WithTimeout(r.active, r.limits.CallTimeout)
 		defer cancel()

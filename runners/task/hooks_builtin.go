@@ -102,7 +102,7 @@ func (h secretsHook) Poststart(_ context.Context, req *PoststartRequest) error {
 		return err
 	}
 	r.logger.Warn("the task's secrets directory was not mounted any more: it is again, and empty until the task starts next", "path", h.dir.Secrets)
-	return ownerOf(r.Task(), req.Env, isolates(r.running().driver)).giveSecrets(h.dir)
+	return ownerOf(r.Task(), req.Env(), isolates(r.running().driver)).giveSecrets(h.dir)
 }
 
 func (h secretsHook) Stop(context.Context) error { return h.dir.DropSecrets() }

@@ -50,7 +50,7 @@ func (h writingHook) Prestart(_ context.Context, req *task.PrestartRequest) (*ta
 	return &task.PrestartResult{Data: map[string]string{"runs": req.Previous["runs"] + "+"}}, nil
 }
 func (h writingHook) Poststart(_ context.Context, req *task.PoststartRequest) error {
-	port, _ := req.Env.Get("NOMAD_PORT_http")
+	port, _ := req.Env().Get("NOMAD_PORT_http")
 	h.d.write("%s poststart %s", h.name, port)
 	return h.err
 }

@@ -44,6 +44,9 @@ type Config struct {
 	// Network is the allocation's own, once the task may start; nil, or nothing: it has
 	// the node's.
 	Network func() *structs.AllocNetwork
+	// ReservedCores returns the cores that tasks of this node have reserved, this one among them;
+	// optional: none have.
+	ReservedCores func() []int
 	// Services has the services that templates look up; optional: none can.
 	Services template.Services
 	// Variables has the variables that templates read; optional: none can.

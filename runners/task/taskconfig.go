@@ -45,7 +45,7 @@ func (r *Runner) config(alloc *structs.Allocation, task *nomad.Task, env *tasken
 		Env:           env.Map(),
 		DeviceEnv:     env.Devices(),
 		User:          env.Replace(task.User),
-		Resources:     resourcesOf(r.resources(alloc), r.cfg.Node()),
+		Resources:     r.resourcesMessage(alloc),
 		Directories: &wasmnodev1.TaskDirectories{
 			Alloc: dir.Alloc.Path(), Shared: dir.Alloc.Shared(), Task: dir.Path,
 			Local: dir.Local, Secrets: dir.Secrets, Logs: dir.Alloc.Logs(),
@@ -82,6 +82,30 @@ func (r *Runner) ownNetwork() *structs.AllocNetwork {
 		return nil
 	}
 	return r.cfg.Network()
+}
+
+// resourcesMessage is what the task was given, and what of the processors it may have.
+func (r *Runner) resourcesMessage(alloc *structs.Allocation) *wasmnodev1.Resources {
+	node := r.cfg.Node()
+	out := resourcesOf(r.resources(alloc), node)
+	allowed := structs.RangesOf(out.Cores)
+	if len(out.Cores) == 0 {
+		taken := map[int]bool{}
+		if r.cfg.ReservedCores != nil {
+			for _, core := range r.cfg.ReservedCores() {
+				taken[core] = true
+			}
+		}
+		var free []int
+		for core := range node.Resources.Cores {
+			if !taken[core] && !node.ReservedCores.Has(core) {
+				free = append(free, core)
+			}
+		}
+		allowed = structs.RangesOf(free)
+	}
+	out.Cpuset = allowed.String()
+	return out
 }
 
 func resourcesOf(r *structs.TaskResources, n *structs.Node) *wasmnodev1.Resources {

@@ -16,3 +16,17 @@ func TestATasksCPUIsAShareOfTheNodes(t *testing.T) {
 		require.EqualValues(t, c.want, got.CpuThousandths, "%v", c)
 	}
 }
+
+func TestATaskMayUseItsOwnCoresOrThoseThatAreNobodys(t *testing.T) {
+	node := &structs.Node{Resources: structs.NodeResources{Cores: 8}, ReservedCores: structs.Ranges{{First: 0, Last: 1}}}
+	for want, c := range map[string]struct{ own, reserved []int }{
+		"2-7": {}, "3,5-7": {reserved: []int{4, 2}}, "4,6": {own: []int{6, 4}, reserved: []int{4, 2, 6}}, "": {reserved: []int{2, 3, 4, 5, 6, 7}},
+	} {
+		r := &Runner{cfg: Config{Task: "web", Node: func() *structs.Node { return node }}}
+		if c.reserved != nil {
+			r.cfg.ReservedCores = func() []int { return c.reserved }
+		}
+		alloc := &structs.Allocation{Resources: structs.AllocatedResources{Tasks: map[string]*structs.TaskResources{"web": {Cores: c.own}}}}
+		require.Equal(t, want, r.resourcesMessage(alloc).Cpuset)
+	}
+}

@@ -117,7 +117,7 @@ func (b *Builder) Build() *Env {
 }
 
 func (b *Builder) build() *Env {
-	e := &Env{vars: map[string]string{}, refs: nodeRefs(b.node), devices: maps.Clone(b.devices)}
+	e := &Env{vars: map[string]string{}, node: b.node, devices: maps.Clone(b.devices)}
 	b.addDirs(e)
 	b.addResources(e)
 	b.addIdentity(e)

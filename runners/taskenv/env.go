@@ -13,7 +13,7 @@ import (
 // Env is a task's environment. It does not change and may be used concurrently.
 type Env struct {
 	vars    map[string]string
-	refs    map[string]string // node.*, attr.* and meta.*: for references only
+	node    *structs.Node // for references only
 	devices map[string]string
 }
 
@@ -41,8 +41,7 @@ func (e *Env) Lookup(name string) (value string, set bool) {
 	if value, set = e.vars[name]; set {
 		return value, true
 	}
-	value, set = e.refs[name]
-	return value, set
+	return e.ofNode(name)
 }
 
 // Devices is the part of the variables that devices asked for, as a copy.
@@ -62,6 +61,12 @@ func (e *Env) Replace(text string) string {
 // ReplaceWithin is Replace for a result of a bounded size, in bytes. One that is larger is not
 // made; within is false then, and the text is the beginning of it.
 func (e *Env) ReplaceWithin(text string, most int) (replaced string, within bool) {
+	if !strings.Contains(text, "${") { // as nearly all are
+		if len(text) > most {
+			return "", false
+		}
+		return text, true
+	}
 	var out strings.Builder
 	for {
 		at := reference.FindStringSubmatchIndex(text)
@@ -101,7 +106,7 @@ func (e *Env) lookup(quoted, bare string) (string, bool) {
 	if quoted != "" {
 		return e.variable(quoted)
 	}
-	if value, known := e.refs[bare]; known {
+	if value, known := e.ofNode(bare); known {
 		return value, true
 	}
 	if name, found := strings.CutPrefix(bare, "env."); found {
@@ -167,21 +172,29 @@ func (e *Env) ReplaceConfig(config map[string]any) map[string]any {
 	return out
 }
 
-// nodeRefs is what references may name of a node, with Nomad's names.
-func nodeRefs(n *structs.Node) map[string]string {
-	refs := map[string]string{
-		"node.unique.id":   n.ID,
-		"node.unique.name": n.Name,
-		"node.datacenter":  n.Datacenter,
-		"node.region":      n.Region,
-		"node.class":       n.Class,
-		"node.pool":        n.Pool,
+// ofNode is what a reference may name of the node, with Nomad's names.
+func (e *Env) ofNode(name string) (value string, known bool) {
+	if key, is := strings.CutPrefix(name, "attr."); is {
+		value, known = e.node.Attributes[key]
+		return value, known
 	}
-	for key, value := range n.Attributes {
-		refs["attr."+key] = value
+	if key, is := strings.CutPrefix(name, "meta."); is {
+		value, known = e.node.Meta[key]
+		return value, known
 	}
-	for key, value := range n.Meta {
-		refs["meta."+key] = value
+	switch name {
+	case "node.unique.id":
+		return e.node.ID, true
+	case "node.unique.name":
+		return e.node.Name, true
+	case "node.datacenter":
+		return e.node.Datacenter, true
+	case "node.region":
+		return e.node.Region, true
+	case "node.class":
+		return e.node.Class, true
+	case "node.pool":
+		return e.node.Pool, true
 	}
-	return refs
+	return "", false
 }

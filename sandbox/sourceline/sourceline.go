@@ -89,6 +89,7 @@ func (t Tables) file(u unit, number uint64) string {
 	if len(dir) > 0 && name[0] != '/' {
 		path = string(tail(dir)) + "/" + path
 	}
+	path = strings.TrimPrefix(path, "/proc/self/cwd/") // the folder it was built in: see sdk/templates/zig
 	if len(path) > MaxPath {
 		path = "…" + strings.ToValidUTF8(path[len(path)-MaxPath+len("…"):], "")
 	}

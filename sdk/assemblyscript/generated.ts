@@ -73,6 +73,18 @@ export enum LogLevel {
   ERROR = 5,
 }
 
+/** ProcessNetwork is the network that a process begins in. */
+export enum ProcessNetwork {
+  /** The task's: that of its group, or the node's where that has none of its own. */
+  UNSPECIFIED = 0,
+  /** The node's, which has to be granted if the task's is another. */
+  HOST = 1,
+  /** One of its own, with nothing but a loopback interface. Only a node that is root can make it. */
+  NONE = 2,
+  /** That of network_namespace. It is never the node's own. */
+  NAMESPACE = 3,
+}
+
 /** ProcessIsolation is how much of the node a process sees. */
 export enum ProcessIsolation {
   /** Refused by the host: a driver has to say. */
@@ -935,6 +947,12 @@ export class Resources {
    * is not known.
    */
   cpu_thousandths: u32 = 0;
+  /**
+   * The cores that processes of the task may be kept on, such as "0-3,6": those of cores, or, if
+   * there are none, those that no task had reserved, and the node does not keep back, when this
+   * was written. Numbers are those of cores. Empty: that is not known.
+   */
+  cpuset: string = "";
 
   write(to: Writer): void {
     if (this.cpu_mhz != 0) to.uint64(1, this.cpu_mhz);
@@ -942,6 +960,7 @@ export class Resources {
     if (this.memory_max_bytes != 0) to.uint64(3, this.memory_max_bytes);
     to.packed(4, this.cores);
     if (this.cpu_thousandths != 0) to.uint32(5, this.cpu_thousandths);
+    if (this.cpuset.length > 0) to.string(6, this.cpuset);
   }
 
   read(from: Reader): void {
@@ -961,6 +980,9 @@ export class Resources {
           break;
         case 5:
           this.cpu_thousandths = from.uint32();
+          break;
+        case 6:
+          this.cpuset = from.string();
           break;
         default:
           from.skip();
@@ -1301,7 +1323,7 @@ export class TaskConfig {
           this.user = from.string();
           break;
         case 14:
-          this.resources = from.message<Resources>(this.resources, 176);
+          this.resources = from.message<Resources>(this.resources, 184);
           break;
         case 15:
           this.directories = from.message<TaskDirectories>(this.directories, 96);
@@ -3306,6 +3328,19 @@ export class ProcessStartRequest {
   mounts: ProcessMount[] = [];
   /** The root can be read only. Mounts say so themselves. */
   read_only_root: bool = false;
+  /** Where it begins, and commands that are executed in it. */
+  network: ProcessNetwork = 0;
+  /**
+   * With PROCESS_NETWORK_NAMESPACE: the absolute path of a network namespace, which is in a
+   * directory that is granted, or that of the task's own network.
+   */
+  network_namespace: string = "";
+  /**
+   * The only processors that it, all that it starts, and commands that are executed in it begin
+   * on: numbers and ranges such as "0-3,6", of those in Resources.cpuset. At most 1,024 bytes.
+   * Empty: the cores that the task has reserved; if it has none, all that the node may use.
+   */
+  cpuset: string = "";
 
   write(to: Writer): void {
     if (this.command.length > 0) to.string(1, this.command);
@@ -3324,6 +3359,9 @@ export class ProcessStartRequest {
     if (this.root.length > 0) to.string(50, this.root);
     to.messages<ProcessMount>(51, this.mounts);
     if (this.read_only_root) to.bool(52, this.read_only_root);
+    if (this.network != 0) to.int32(60, this.network);
+    if (this.network_namespace.length > 0) to.string(61, this.network_namespace);
+    if (this.cpuset.length > 0) to.string(62, this.cpuset);
   }
 
   read(from: Reader): void {
@@ -3376,6 +3414,15 @@ export class ProcessStartRequest {
           break;
         case 52:
           this.read_only_root = from.bool();
+          break;
+        case 60:
+          this.network = from.int32();
+          break;
+        case 61:
+          this.network_namespace = from.string();
+          break;
+        case 62:
+          this.cpuset = from.string();
           break;
         default:
           from.skip();

@@ -249,6 +249,19 @@ enum {
   WN_LOG_LEVEL_ERROR = 5,
 };
 
+/* ProcessNetwork is the network that a process begins in. */
+typedef int32_t wn_ProcessNetwork;
+enum {
+  /* The task's: that of its group, or the node's where that has none of its own. */
+  WN_PROCESS_NETWORK_UNSPECIFIED = 0,
+  /* The node's, which has to be granted if the task's is another. */
+  WN_PROCESS_NETWORK_HOST = 1,
+  /* One of its own, with nothing but a loopback interface. Only a node that is root can make it. */
+  WN_PROCESS_NETWORK_NONE = 2,
+  /* That of network_namespace. It is never the node's own. */
+  WN_PROCESS_NETWORK_NAMESPACE = 3,
+};
+
 /* ProcessIsolation is how much of the node a process sees. */
 typedef int32_t wn_ProcessIsolation;
 enum {
@@ -547,6 +560,10 @@ typedef struct wn_Resources {
   /* What cpu_mhz is of the node's processors, in thousandths of one, rounded up; 0: it
    * is not known. */
   uint32_t cpu_thousandths;
+  /* The cores that processes of the task may be kept on, such as "0-3,6": those of cores, or, if
+   * there are none, those that no task had reserved, and the node does not keep back, when this
+   * was written. Numbers are those of cores. Empty: that is not known. */
+  wn_string cpuset;
 } wn_Resources;
 
 /* TaskDirectories are host paths. */
@@ -1237,6 +1254,15 @@ typedef struct wn_ProcessStartRequest {
   uint32_t mounts_count;
   /* The root can be read only. Mounts say so themselves. */
   bool read_only_root;
+  /* Where it begins, and commands that are executed in it. */
+  wn_ProcessNetwork network;
+  /* With PROCESS_NETWORK_NAMESPACE: the absolute path of a network namespace, which is in a
+   * directory that is granted, or that of the task's own network. */
+  wn_string network_namespace;
+  /* The only processors that it, all that it starts, and commands that are executed in it begin
+   * on: numbers and ranges such as "0-3,6", of those in Resources.cpuset. At most 1,024 bytes.
+   * Empty: the cores that the task has reserved; if it has none, all that the node may use. */
+  wn_string cpuset;
 } wn_ProcessStartRequest;
 
 /* ProcessStartResponse is a process that runs. */
@@ -1634,8 +1660,9 @@ static const wn_field wn_Resources_fields[] = {
   {3, WN_INT64, WN_ONE, offsetof(wn_Resources, memory_max_bytes), 0, 0},
   {4, WN_UINT32, WN_MANY, offsetof(wn_Resources, cores), offsetof(wn_Resources, cores_count), 0},
   {5, WN_UINT32, WN_ONE, offsetof(wn_Resources, cpu_thousandths), 0, 0},
+  {6, WN_STRING, WN_ONE, offsetof(wn_Resources, cpuset), 0, 0},
 };
-static const wn_message wn_Resources_message = {wn_Resources_fields, 5, sizeof(wn_Resources)};
+static const wn_message wn_Resources_message = {wn_Resources_fields, 6, sizeof(wn_Resources)};
 
 static const wn_field wn_TaskDirectories_fields[] = {
   {1, WN_STRING, WN_ONE, offsetof(wn_TaskDirectories, alloc), 0, 0},
@@ -2114,8 +2141,11 @@ static const wn_field wn_ProcessStartRequest_fields[] = {
   {50, WN_STRING, WN_ONE, offsetof(wn_ProcessStartRequest, root), 0, 0},
   {51, WN_MESSAGE, WN_MANY, offsetof(wn_ProcessStartRequest, mounts), offsetof(wn_ProcessStartRequest, mounts_count), &wn_ProcessMount_message},
   {52, WN_BOOL, WN_ONE, offsetof(wn_ProcessStartRequest, read_only_root), 0, 0},
+  {60, WN_INT32, WN_ONE, offsetof(wn_ProcessStartRequest, network), 0, 0},
+  {61, WN_STRING, WN_ONE, offsetof(wn_ProcessStartRequest, network_namespace), 0, 0},
+  {62, WN_STRING, WN_ONE, offsetof(wn_ProcessStartRequest, cpuset), 0, 0},
 };
-static const wn_message wn_ProcessStartRequest_message = {wn_ProcessStartRequest_fields, 16, sizeof(wn_ProcessStartRequest)};
+static const wn_message wn_ProcessStartRequest_message = {wn_ProcessStartRequest_fields, 19, sizeof(wn_ProcessStartRequest)};
 
 static const wn_field wn_ProcessStartResponse_fields[] = {
   {1, WN_STRING, WN_ONE, offsetof(wn_ProcessStartResponse, workload_id), 0, 0},

@@ -215,6 +215,19 @@ pub const LogLevel = enum(i32) {
     _,
 };
 
+/// ProcessNetwork is the network that a process begins in.
+pub const ProcessNetwork = enum(i32) {
+    /// The task's: that of its group, or the node's where that has none of its own.
+    unspecified = 0,
+    /// The node's, which has to be granted if the task's is another.
+    host = 1,
+    /// One of its own, with nothing but a loopback interface. Only a node that is root can make it.
+    none = 2,
+    /// That of network_namespace. It is never the node's own.
+    namespace = 3,
+    _,
+};
+
 /// ProcessIsolation is how much of the node a process sees.
 pub const ProcessIsolation = enum(i32) {
     /// Refused by the host: a driver has to say.
@@ -642,6 +655,10 @@ pub const Resources = struct {
     /// What cpu_mhz is of the node's processors, in thousandths of one, rounded up; 0: it
     /// is not known.
     cpu_thousandths: u32 = 0,
+    /// The cores that processes of the task may be kept on, such as "0-3,6": those of cores, or, if
+    /// there are none, those that no task had reserved, and the node does not keep back, when this
+    /// was written. Numbers are those of cores. Empty: that is not known.
+    cpuset: []const u8 = "",
 
     pub const numbers = .{
         .{ 1, "cpu_mhz" },
@@ -649,6 +666,7 @@ pub const Resources = struct {
         .{ 3, "memory_max_bytes" },
         .{ 4, "cores" },
         .{ 5, "cpu_thousandths" },
+        .{ 6, "cpuset" },
     };
 };
 
@@ -1698,6 +1716,15 @@ pub const ProcessStartRequest = struct {
     mounts: []const ProcessMount = &.{},
     /// The root can be read only. Mounts say so themselves.
     read_only_root: bool = false,
+    /// Where it begins, and commands that are executed in it.
+    network: ProcessNetwork = .unspecified,
+    /// With PROCESS_NETWORK_NAMESPACE: the absolute path of a network namespace, which is in a
+    /// directory that is granted, or that of the task's own network.
+    network_namespace: []const u8 = "",
+    /// The only processors that it, all that it starts, and commands that are executed in it begin
+    /// on: numbers and ranges such as "0-3,6", of those in Resources.cpuset. At most 1,024 bytes.
+    /// Empty: the cores that the task has reserved; if it has none, all that the node may use.
+    cpuset: []const u8 = "",
 
     pub const numbers = .{
         .{ 1, "command" },
@@ -1716,6 +1743,9 @@ pub const ProcessStartRequest = struct {
         .{ 50, "root" },
         .{ 51, "mounts" },
         .{ 52, "read_only_root" },
+        .{ 60, "network" },
+        .{ 61, "network_namespace" },
+        .{ 62, "cpuset" },
     };
 };
 

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/workload"
@@ -137,7 +138,7 @@ func (p *process) target(c *syscall.Credential, env []string) (*isolate.Spec, er
 	switch {
 	case spec.Isolation == workload.IsolationFull:
 		return describe(p.spec, c, env), nil
-	case spec.Isolation == workload.IsolationNone && spec.Bounds.None():
+	case spec.Isolation == workload.IsolationNone && spec.Bounds.None() && !p.noNetwork():
 		return nil, nil
 	}
 	user, err := userOf(c)
@@ -190,6 +191,10 @@ func (p *process) forkShim(ctx context.Context, target *isolate.Spec, s *spawner
 	c := &command{path: program, args: []string{isolate.Program}, dir: "/", extra: handshake.files(), cores: p.cores()}
 	if !target.Bare {
 		p.first, c.namespaces = true, isolate.CloneFlags
+	}
+	if p.noNetwork() {
+		target.OwnNetwork = true
+		c.namespaces |= unix.CLONE_NEWNET
 	}
 	err = p.fork(c, s, group)
 	handshake.forked()

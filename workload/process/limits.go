@@ -219,6 +219,41 @@ func settings(spec *workload.Spec, v1 bool) []setting {
 	return append(set, setting{"cpu", "cpu.weight", strconv.FormatUint(weight, 10), false})
 }
 
+// canShrink reports whether all in the cgroups can be left so much memory without one of them
+// being killed. With v1 the kernel refuses less than they use.
+func (l *limits) canShrink(bytes uint64) bool {
+	if l.v1 != nil {
+		return true
+	}
+	used, err := count(l.file("memory", "memory.current"))
+	for _, of := range []string{"inactive_file", "active_file"} { // which the kernel can take back
+		if unused, failed := field(l.file("memory", "memory.stat"), of); failed == nil {
+			used -= min(unused, used)
+		}
+	}
+	return err == nil && used <= bytes
+}
+
+// setMemory changes how much memory all in the cgroups may use; up: it is more than before. With
+// v1 the sum with what is swapped out is never below it.
+func (l *limits) setMemory(bytes uint64, up bool) error {
+	value := strconv.FormatUint(bytes, 10)
+	if l.v1 == nil {
+		return writeFile(l.file("memory", "memory.max"), value)
+	}
+	files := []string{"memory.limit_in_bytes", "memory.memsw.limit_in_bytes"}
+	if up {
+		slices.Reverse(files)
+	}
+	for _, file := range files {
+		// A kernel that does not count swapped memory has no such file.
+		if err := writeFile(l.file("memory", file), value); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // writeFile writes to a file of the kernel's, which it makes itself.
 func writeFile(path, value string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 
+	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/namespace"
 )
 
@@ -24,10 +25,16 @@ func (s *spawner) within(kind namespace.Kind, fd int, fork func() error) (err er
 // openNetwork opens the network namespace that the process is to begin in; nil: the
 // supervisor's.
 func (p *process) openNetwork() (*os.File, error) {
-	if p.spec == nil || p.spec.Process == nil || p.spec.Process.Network == "" {
+	if p.spec == nil || p.spec.Process == nil || p.spec.Process.Network == "" || p.noNetwork() {
 		return nil, nil
 	}
-	return namespace.OpenNetwork(p.spec.Process.Network)
+	return namespace.OpenNetwork(p.spec.Process.Network, p.spec.Process.NetworkID)
+}
+
+// noNetwork reports whether the process begins in a network namespace of its own. What tries
+// whether processes can be isolated has no spec.
+func (p *process) noNetwork() bool {
+	return p.spec != nil && p.spec.Process != nil && p.spec.Process.Network == workload.NoNetwork
 }
 
 // network is what commands in the process find its network by; 0: it is the supervisor's.

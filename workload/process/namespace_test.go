@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/namespace"
 )
 
 // newNetwork returns the path of a network namespace: that of a process that lives as long
@@ -72,7 +74,58 @@ func TestAProcessWhoseNetworkIsGoneDoesNotStart(t *testing.T) {
 	err := w.s.Start(w.context(), spec)
 	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(err))
 	require.ErrorContains(t, err, "the network namespace "+spec.Process.Network+" is not there")
-	spec.Process.Network = w.script("").Process.Dir // a directory
-	err = w.s.Start(w.context(), spec)
-	require.ErrorContains(t, err, "entering the task's net namespace")
+	dir := w.script("").Process.Dir
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, unix.Mkfifo(pipe, 0o600))
+	for _, path := range []string{dir, pipe} { // to open the pipe would wait for ever
+		spec.Process.Network = path
+		err = w.s.Start(w.context(), spec)
+		require.Equal(t, abi.InvalidArgument, abi.CodeOf(err))
+		require.ErrorContains(t, err, path+" is no namespace")
+	}
+}
+
+func TestAProcessIsNotInANetworkThatHasTakenThePlaceOfItsOwn(t *testing.T) {
+	judged, other := newNetwork(t), newNetwork(t)
+	f, err := namespace.OpenNetwork(judged, "")
+	require.NoError(t, err)
+	defer f.Close()
+	id, err := namespace.ID(f)
+	require.NoError(t, err)
+	w := newWorld(t)
+	spec := w.script("exit 3")
+	spec.Process.Network, spec.Process.NetworkID = judged, id
+	result, _ := w.finish(spec)
+	require.Equal(t, 3, result.ExitCode)
+	link := filepath.Join(t.TempDir(), "link")
+	for _, path := range []string{other, "/proc/self/ns/net"} {
+		require.NoError(t, os.Symlink(path, link))
+		spec = w.script("true")
+		spec.Process.Network, spec.Process.NetworkID = link, id
+		err = w.s.Start(w.context(), spec)
+		require.Equal(t, abi.FailedPrecondition, abi.CodeOf(err))
+		require.ErrorContains(t, err, "leads to another network namespace than when it was asked for")
+		require.NoError(t, os.Remove(link))
+	}
+}
+
+func TestAProcessWithoutANetworkAndCommandsInItReachNobodyElse(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make network namespaces")
+	}
+	own := networkOf(t)
+	for name, script := range map[string]func(w *world, text string) *workload.Spec{"not isolated": (*world).script, "isolated": (*world).isolated} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			spec := script(w, "readlink /proc/self/ns/net; sleep 60")
+			spec.Process.Network = workload.NoNetwork
+			require.NoError(t, w.s.Start(w.context(), spec))
+			inside := w.ready(spec)
+			require.NotEqual(t, own, inside)
+			r := w.exec(spec.ID, nil, "readlink /proc/self/ns/net; cat /proc/net/fib_trie | grep -q 127.0.0.1 && tail -n +3 /proc/net/dev | cut -d: -f1")
+			require.NoError(t, r.err)
+			require.Equal(t, []string{inside, "lo"}, strings.Fields(r.stdout), "a command in it")
+			require.NoError(t, w.s.Destroy(context.Background(), spec.ID))
+		})
+	}
 }

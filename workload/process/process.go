@@ -69,6 +69,8 @@ func check(spec *workload.Spec) error {
 		return err
 	}
 	switch {
+	case p.Network == workload.NoNetwork && os.Geteuid() != 0:
+		return abi.NewError(abi.Unimplemented, fmt.Sprintf("a network of its own: only root can make one, and this is user %d", os.Geteuid()))
 	case !filepath.IsAbs(p.Dir):
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("working directory %q is not an absolute path", p.Dir))
 	case p.Isolation == workload.IsolationFull:

@@ -148,7 +148,7 @@ func (r *Runtime) launch(ctx context.Context, p *process) (err error) {
 	isBounded := p.spec.Process.Isolated != nil && r.limiter != nil
 	if isBounded {
 		if err = r.bound(p); err != nil {
-			return noCgroup(err)
+			return err
 		}
 	}
 	if r.cgroup != "" {

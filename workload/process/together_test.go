@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,5 +75,35 @@ func TestWhatStandsBesideAWorkloadBeforeItIsBoundedWithIt(t *testing.T) {
 	require.True(t, result.OOMKilled)
 	require.Less(t, w.peak(own), uint64(left))
 	require.NoError(t, w.s.Destroy(w.context(), early.ID))
+	require.Empty(t, w.s.Groups())
+}
+
+// TestAProgramAndProcessesMayTakeMemoryAtTheSameTime has many do what one at a time does elsewhere.
+func TestAProgramAndProcessesMayTakeMemoryAtTheSameTime(t *testing.T) {
+	w := newWorld(t)
+	own := w.isolated("")
+	take, leave := w.s.ShareMemory(own.ID)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for size := range 50 {
+				take(uint64(size*i) << 16)
+			}
+		})
+		spec := w.beside(own, "true")
+		all.Go(func() {
+			if err := w.s.Start(w.context(), spec); err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := w.s.Wait(w.context(), spec.ID); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	require.NotEmpty(t, w.s.Groups(), "the program is there")
+	require.True(t, take(0))
+	leave()
 	require.Empty(t, w.s.Groups())
 }

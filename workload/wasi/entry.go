@@ -107,7 +107,10 @@ func (e *entry) open(ctx context.Context, module *sandbox.Module, spec *workload
 		}
 	}
 	e.instance, err = module.Instantiate(sandbox.WithGuest(ctx, &e.guest), e.config(spec, files, s))
-	if err != nil {
+	switch {
+	case err != nil && e.guest.Memory.Crowded():
+		return abi.NewRecoverableError(abi.ResourceExhausted, "the processes beside the program leave it too little of the task's memory to begin with")
+	case err != nil:
 		return abi.NewError(abi.InvalidArgument, "module: "+firstLine(err.Error()))
 	}
 	return nil

@@ -12,7 +12,7 @@ func inNetwork(path string, do func() error) error {
 	if path == "" {
 		return do()
 	}
-	network, err := namespace.OpenNetwork(path)
+	network, err := namespace.OpenNetwork(path, "")
 	if err != nil {
 		return err
 	}

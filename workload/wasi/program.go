@@ -142,6 +142,10 @@ func resultOf(cause, err error, guest *sandbox.Guest, limit uint64) *structs.Exi
 		// It was not interrupted: it exited with the number that means so, such as -1.
 		return &structs.ExitResult{ExitCode: maxExitCode}
 	}
+	if guest.Memory.Crowded() {
+		return &structs.ExitResult{ExitCode: oomExitCode, Signal: int(syscall.SIGKILL), OOMKilled: true,
+			Err: fmt.Sprintf("out of memory: the limit is %d bytes, of which the processes beside it use too much", limit)}
+	}
 	if guest.Memory.Refused() {
 		return &structs.ExitResult{ExitCode: oomExitCode, Signal: int(syscall.SIGKILL), OOMKilled: true,
 			Err: fmt.Sprintf("out of memory: the limit is %d bytes", limit)}

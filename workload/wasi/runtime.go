@@ -20,6 +20,9 @@ type Config struct {
 	Logger hclog.Logger
 	// Engine compiles the programs. It must be closed after the runtime.
 	Engine *sandbox.Engine
+	// ShareMemory bounds a program together with processes beside it: see that of
+	// workload/process; optional: a program is bounded by itself.
+	ShareMemory func(program string) (take func(bytes uint64) bool, leave func())
 	// MaxPrograms bounds the programs held, running and ended; 0 or less: [registry.DefaultMax].
 	MaxPrograms int
 }
@@ -29,7 +32,8 @@ type Runtime struct {
 	*registry.Registry[*program]
 	logger  hclog.Logger
 	modules *moduleCache
-	life    context.Context // of all programs
+	share   func(program string) (take func(bytes uint64) bool, leave func()) // see [Config]
+	life    context.Context                                                   // of all programs
 	end     context.CancelCauseFunc
 }
 
@@ -42,6 +46,7 @@ func New(cfg Config) *Runtime {
 		Registry: registry.New[*program](cfg.MaxPrograms),
 		logger:   cfg.Logger,
 		modules:  newModuleCache(life, cfg.Engine),
+		share:    cfg.ShareMemory,
 		life:     life,
 		end:      end,
 	}
@@ -69,6 +74,11 @@ func (r *Runtime) Start(ctx context.Context, spec *workload.Spec) error {
 	if err := r.Add(p); err != nil {
 		p.cancel(nil)
 		return err
+	}
+	if r.share != nil {
+		take, leave := r.share(spec.ID)
+		p.main.guest.Takes = take
+		p.main.cleanup = append(p.main.cleanup, leave)
 	}
 	if err := p.prepare(ctx, spec, r.modules); err != nil {
 		r.Remove(p)

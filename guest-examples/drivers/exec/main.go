@@ -24,6 +24,8 @@ type taskConfig struct {
 	workDir          string
 	capAdd, capDrop  []string
 	pidMode, ipcMode string // there is but one of each
+	networkMode      string
+	cpuset           string
 }
 
 var tasks = config.For((*taskConfig).fields)
@@ -38,6 +40,11 @@ func (c *taskConfig) fields(f *config.Fields) {
 	f.Strings(&c.capDrop, "cap_drop", "Linux capabilities that the task does not have; \"all\" is every one that is not added.").Default([]string{})
 	f.String(&c.pidMode, "pid_mode", "The task has processes of its own and sees no others.").OneOf("private").Default("private")
 	f.String(&c.ipcMode, "ipc_mode", "The task has shared memory and queues of its own.").OneOf("private").Default("private")
+	f.String(&c.networkMode, "network_mode", "The network that the task begins in: \"group\", its group's; \"host\", the node's, which the operator grants "+
+		"to tasks whose group has its own; \"none\", one of its own, where it reaches itself only; or the absolute path of a network namespace, "+
+		"in a directory that the operator grants.").Pattern("^(group|host|none|/.+)$").Default("group")
+	f.String(&c.cpuset, "cpuset_cpus", "The processors that the task begins on, such as \"0-3,6\": of the cores that it has reserved, "+
+		"or of those that nobody has. All of them by default.").Default("")
 }
 
 func init() { driver.Serve(exec{}) }
@@ -81,7 +88,7 @@ func (exec) StartTask(ctx context.Context, task *driver.TaskConfig) (*driver.Tas
 	if err != nil {
 		return nil, nil, err
 	}
-	id, err := process.Start(ctx, &process.Command{
+	command := &process.Command{
 		Command:   c.command,
 		Args:      c.args,
 		Env:       task.Env,
@@ -91,9 +98,26 @@ func (exec) StartTask(ctx context.Context, task *driver.TaskConfig) (*driver.Tas
 
 		AddCapabilities:  c.capAdd,
 		DropCapabilities: c.capDrop,
-	})
+
+		Cpuset: c.cpuset,
+	}
+	setNetwork(command, c.networkMode)
+	id, err := process.Start(ctx, command)
 	if err != nil {
 		return nil, nil, err
 	}
 	return &driver.TaskHandle{WorkloadId: id}, nil, nil
+}
+
+// setNetwork is the network that a task's config names; without one it is that of the group.
+func setNetwork(command *process.Command, mode string) {
+	switch mode {
+	case "group":
+	case "host":
+		command.Network = process.NetworkHost
+	case "none":
+		command.Network = process.NetworkNone
+	default:
+		command.Network, command.NetworkNamespace = process.NetworkNamespace, mode
+	}
 }

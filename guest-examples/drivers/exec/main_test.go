@@ -40,6 +40,29 @@ func TestATaskIsAnIsolatedCommand(t *testing.T) {
 	})
 }
 
+func TestATaskBeginsInTheNetworkAndOnTheProcessorsOfItsConfig(t *testing.T) {
+	both(t, func(t *testing.T, node *drivertest.Node) {
+		for config, want := range map[string]*process.Command{
+			`{"command": "c"}`:                                   {},
+			`{"command": "c", "network_mode": "group"}`:          {},
+			`{"command": "c", "network_mode": "host"}`:           {Network: process.NetworkHost},
+			`{"command": "c", "network_mode": "none"}`:           {Network: process.NetworkNone},
+			`{"command": "c", "network_mode": "/run/netns/vpn"}`: {Network: process.NetworkNamespace, NetworkNamespace: "/run/netns/vpn"},
+			`{"command": "c", "cpuset_cpus": "0-3,6"}`:           {Cpuset: "0-3,6"},
+		} {
+			_, _, err := node.StartTask(node.Task(config))
+			require.NoError(t, err, config)
+			processes := node.Processes()
+			started := processes[len(processes)-1]
+			require.Equal(t, want.Network, started.Network, config)
+			require.Equal(t, want.NetworkNamespace, started.NetworkNamespace, config)
+			require.Equal(t, want.Cpuset, started.Cpuset, config)
+		}
+		_, _, err := node.StartTask(node.Task(`{"command": "c", "cpuset_cpus": "0-"}`))
+		require.Equal(t, abi.InvalidArgument, abi.CodeOf(err))
+	})
+}
+
 func TestWhereTheNodeCannotIsolateTheDriverIsUnhealthyAndStartsNothing(t *testing.T) {
 	both(t, func(t *testing.T, node *drivertest.Node) {
 		f, err := node.Fingerprint()
@@ -63,10 +86,11 @@ func TestWhereTheNodeCannotIsolateTheDriverIsUnhealthyAndStartsNothing(t *testin
 func TestAConfigWithoutACommandOrWithAnUnknownFieldIsRefused(t *testing.T) {
 	node := drivertest.New(t, func() driver.Driver { return exec{} })
 	for config, want := range map[string]string{
-		`{}`:                                   "command",
-		`{"command": "c", "work_dir": "x"}`:    "work_dir",
-		`{"command": "c", "user": "x"}`:        "user",
-		`{"command": "c", "pid_mode": "host"}`: "pid_mode",
+		`{}`:                                    "command",
+		`{"command": "c", "work_dir": "x"}`:     "work_dir",
+		`{"command": "c", "user": "x"}`:         "user",
+		`{"command": "c", "pid_mode": "host"}`:  "pid_mode",
+		`{"command": "c", "network_mode": "x"}`: "network_mode",
 	} {
 		_, err := node.TryTask(config)
 		require.ErrorContains(t, err, want, config)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"slices"
@@ -28,17 +29,18 @@ type machine struct {
 	drive       string // the interface of its drive
 	graceful    bool
 	agent       bool
+	restricted  bool   // it reaches no network
 	memory      uint64 // MiB
 	cores       int
 	forwards    []forward
 	args        []string
 }
 
-// forward is a port of the node's that leads to one of the machine's.
+// forward is a port of the network that the emulator is in, which leads to one of the machine's.
 type forward struct {
 	label string
-	ip    string
-	host  uint32
+	ip    string // empty: all addresses
+	port  uint32
 	guest uint32
 }
 
@@ -60,6 +62,7 @@ func (q *qemu) machineOf(task *driver.TaskConfig) (*machine, error) {
 		drive:       c.Get("drive_interface").Text(),
 		graceful:    c.Get("graceful_shutdown").Bool(),
 		agent:       c.Get("guest_agent").Bool(),
+		restricted:  c.Get("restrict_network").Bool(),
 		memory:      task.Resources.MemoryBytes >> 20,
 		cores:       len(task.Resources.Cores),
 		args:        c.Get("args").Texts(),
@@ -70,27 +73,32 @@ func (q *qemu) machineOf(task *driver.TaskConfig) (*machine, error) {
 	if m.image, err = q.permittedImage(c.Get("image_path").Text(), task.Directories); err != nil {
 		return nil, err
 	}
-	m.forwards, err = forwards(c.Get("port_map"), task.Ports)
+	m.forwards, err = forwards(c.Get("port_map"), task)
 	return m, err
 }
 
-// forwards reads a port_map: an object, or the list of them that a job file's blocks are.
-func forwards(ports config.Value, allocated []*driver.Port) (out []forward, err error) {
+// forwards reads a port_map: an object, or the list of them that a job file's blocks are. In a
+// network of the allocation's own, ports are those that the node's lead to.
+func forwards(ports config.Value, task *driver.TaskConfig) (out []forward, err error) {
 	maps := ports.Items()
 	if ports.Kind() == config.Object {
 		maps = []config.Value{ports}
 	}
 	for _, m := range maps {
 		for _, f := range m.Fields() {
-			i := slices.IndexFunc(allocated, func(p *driver.Port) bool { return p.Label == f.Name })
+			i := slices.IndexFunc(task.Ports, func(p *driver.Port) bool { return p.Label == f.Name })
 			if i < 0 {
 				return nil, abi.NewError(abi.InvalidArgument, "port_map: the group has no port "+strconv.Quote(f.Name))
 			}
-			p := allocated[i]
-			if strings.Contains(p.HostIp, ":") {
+			p := task.Ports[i]
+			to := forward{label: f.Name, ip: p.HostIp, port: p.HostPort, guest: uint32(f.Value.Int())}
+			if task.Network != nil {
+				to.ip, to.port = "", cmp.Or(p.TaskPort, p.HostPort)
+			}
+			if strings.Contains(to.ip, ":") {
 				return nil, abi.NewError(abi.InvalidArgument, "port_map: port "+f.Name+" is one of "+p.HostIp+", and only those of IPv4 addresses can be forwarded")
 			}
-			out = append(out, forward{label: f.Name, ip: p.HostIp, host: p.HostPort, guest: uint32(f.Value.Int())})
+			out = append(out, to)
 		}
 	}
 	return out, nil
@@ -132,11 +140,14 @@ func (m *machine) arguments(d drive) []string {
 			"-device", "virtio-serial",
 			"-device", "virtserialport,chardev=qga0,name=org.qemu.guest_agent.0")
 	}
-	if len(m.forwards) > 0 {
+	if len(m.forwards) > 0 || m.restricted {
 		netdev := "user,id=user.0"
+		if m.restricted {
+			netdev += ",restrict=on"
+		}
 		for _, f := range m.forwards {
 			for _, protocol := range []string{"tcp", "udp"} {
-				netdev += ",hostfwd=" + protocol + ":" + f.ip + ":" + decimal(f.host) + "-:" + decimal(f.guest)
+				netdev += ",hostfwd=" + protocol + ":" + f.ip + ":" + decimal(f.port) + "-:" + decimal(f.guest)
 			}
 		}
 		args = append(args, "-netdev", netdev, "-device", "virtio-net,netdev=user.0")

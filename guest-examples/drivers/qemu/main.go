@@ -44,7 +44,7 @@ func (*qemu) Describe() *driver.Description {
 	return &driver.Description{
 		Name:               "qemu",
 		Version:            version,
-		Capabilities:       &driver.Capabilities{FilesystemIsolation: driver.IsolationImage},
+		Capabilities:       &driver.Capabilities{FilesystemIsolation: driver.IsolationImage, NetworkNamespaces: true},
 		PluginConfigSchema: pluginSchema,
 		TaskConfigSchema:   taskSchema,
 	}
@@ -179,11 +179,20 @@ func (q *qemu) RecoverTask(_ context.Context, task *driver.TaskConfig, old *driv
 	return handle(m, task, old.WorkloadId), nil
 }
 
-// handle has the path of the monitor's socket as its state, empty without one.
+// stateSeparator stands between the sockets in a handle's state: no path has it.
+const stateSeparator = "\x00"
+
+// handle has the path of the monitor's socket as its state, and behind the separator that of the
+// guest agent's, if there is one; it is empty without graceful_shutdown.
 func handle(m *machine, task *driver.TaskConfig, workload string) *driver.TaskHandle {
 	h := &driver.TaskHandle{Version: 1, WorkloadId: workload}
-	if m.graceful {
-		h.DriverState = []byte(task.Directories.Task + "/" + monitorSocket)
+	if !m.graceful {
+		return h
 	}
+	state := task.Directories.Task + "/" + monitorSocket
+	if m.agent {
+		state += stateSeparator + task.Directories.Task + "/" + agentSocket
+	}
+	h.DriverState = []byte(state)
 	return h
 }

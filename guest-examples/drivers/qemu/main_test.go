@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
@@ -85,7 +86,7 @@ func TestTheFingerprintHasTheVersionsAndEmulators(t *testing.T) {
 func TestATaskIsAnEmulator(t *testing.T) {
 	both(t, `{}`, func(t *testing.T, node *drivertest.Node) {
 		task := node.Task(`{"image_path": "local/a,b.img", "machine_type": "q35", "drive_interface": "virtio", "graceful_shutdown": true,
-			"guest_agent": true, "port_map": [{"ssh": 22}, {"web": 80}], "args": ["-device", "isa-debug-exit"]}`)
+			"guest_agent": true, "restrict_network": true, "port_map": [{"ssh": 22}, {"web": 80}], "args": ["-device", "isa-debug-exit"]}`)
 		task.User = "vm"
 		task.Resources.Cores = []uint32{3, 4}
 		task.Ports = []*driver.Port{{Label: "web", HostPort: 8080}, {Label: "ssh", HostIp: "10.0.0.1", HostPort: 2222}}
@@ -93,7 +94,7 @@ func TestATaskIsAnEmulator(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, map[string]uint32{"ssh": 22, "web": 80}, network.PortMap)
 		require.Equal(t, task.Id, handle.WorkloadId)
-		require.Equal(t, task.Directories.Task+"/qmp.sock", string(handle.DriverState))
+		require.Equal(t, task.Directories.Task+"/qmp.sock\x00"+task.Directories.Task+"/qa.sock", string(handle.DriverState))
 		require.True(t, (&process.Command{
 			Command: "/usr/bin/qemu-system-x86_64", User: "vm", Isolation: process.IsolationNone,
 			Args: []string{
@@ -102,7 +103,7 @@ func TestATaskIsAnEmulator(t *testing.T) {
 				"-qmp", "unix:qmp.sock,server=on,wait=off",
 				"-chardev", "socket,path=qa.sock,server=on,wait=off,id=qga0", "-device", "virtio-serial",
 				"-device", "virtserialport,chardev=qga0,name=org.qemu.guest_agent.0",
-				"-netdev", "user,id=user.0,hostfwd=tcp:10.0.0.1:2222-:22,hostfwd=udp:10.0.0.1:2222-:22,hostfwd=tcp::8080-:80,hostfwd=udp::8080-:80",
+				"-netdev", "user,id=user.0,restrict=on,hostfwd=tcp:10.0.0.1:2222-:22,hostfwd=udp:10.0.0.1:2222-:22,hostfwd=tcp::8080-:80,hostfwd=udp::8080-:80",
 				"-device", "virtio-net,netdev=user.0", "-device", "isa-debug-exit",
 			},
 		}).EqualVT(node.Processes()[0]), "%v", node.Processes()[0])
@@ -119,6 +120,22 @@ func TestATaskIsAnEmulator(t *testing.T) {
 		last := node.Processes()[len(node.Processes())-1]
 		require.Equal(t, "/usr/bin/qemu-system-aarch64", last.Command)
 		require.Equal(t, []string{"-nographic", "-cpu", "host"}, last.Args[len(last.Args)-3:])
+
+		task = node.Task(`{"image_path": "local/i", "port_map": [{"web": 80}, {"ssh": 22}]}`)
+		task.Network = &wasmnodev1.TaskNetwork{Mode: "bridge", Namespace: "/run/netns/x"}
+		task.Ports = []*driver.Port{{Label: "web", HostIp: "10.0.0.1", HostPort: 21000, TaskPort: 8080}, {Label: "ssh", HostIp: "::1", HostPort: 22000}}
+		_, _, err = node.StartTask(task)
+		require.NoError(t, err)
+		last = node.Processes()[len(node.Processes())-1]
+		require.Contains(t, last.Args, "user,id=user.0,hostfwd=tcp::8080-:80,hostfwd=udp::8080-:80,hostfwd=tcp::22000-:22,hostfwd=udp::22000-:22")
+
+		task = node.Task(`{"image_path": "local/i", "guest_agent": true, "restrict_network": true}`)
+		handle, network, err = node.StartTask(task)
+		require.NoError(t, err)
+		require.Nil(t, network)
+		require.Empty(t, handle.DriverState, "a stop is none by the guest")
+		last = node.Processes()[len(node.Processes())-1]
+		require.Equal(t, []string{"-netdev", "user,id=user.0,restrict=on", "-device", "virtio-net,netdev=user.0"}, last.Args[len(last.Args)-4:])
 	})
 }
 
@@ -172,18 +189,26 @@ func TestWhatTheOperatorDoesNotPermitIsNotStarted(t *testing.T) {
 	}
 }
 
-// emulator answers as one's monitor does, until it is told to quit or, where it listens to
-// its power button, to switch off.
-func emulator(t *testing.T, l net.Listener, obeys ...string) (got <-chan string) {
-	t.Helper()
+// emulatorUntil answers as one's monitor does, until it is told what it obeys, such as to quit
+// or, where it listens to its power button, to switch off; or until its guest has switched off.
+func emulatorUntil(l net.Listener, off <-chan struct{}, obeys ...string) (got <-chan string) {
 	said := make(chan string, 8)
+	ended := make(chan struct{})
 	go func() {
 		defer close(said)
+		defer close(ended)
 		conn, err := l.Accept()
 		if err != nil {
 			return
 		}
 		defer func() { _ = conn.Close() }()
+		go func() {
+			select {
+			case <-off:
+				_ = conn.Close()
+			case <-ended:
+			}
+		}()
 		_, _ = io.WriteString(conn, `{"QMP": {"version": {}}}`+"\r\n")
 		for lines := bufio.NewScanner(conn); lines.Scan(); {
 			command := strings.TrimSuffix(strings.TrimPrefix(lines.Text(), `{"execute":"`), `"}`)
@@ -216,7 +241,7 @@ func TestAStopPressesThePowerButtonAndThenSwitchesOff(t *testing.T) {
 				task := node.Task(`{"image_path": "i", "graceful_shutdown": true}`)
 				handle, _, err := node.StartTask(task)
 				require.NoError(t, err)
-				got := emulator(t, node.Listen(string(handle.DriverState)), c.obeys...)
+				got := emulatorUntil(node.Listen(string(handle.DriverState)), nil, c.obeys...)
 				_, err = node.StopTask(task, handle, "SIGINT", c.timeout)
 				require.NoError(t, err)
 				var said []string

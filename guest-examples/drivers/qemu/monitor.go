@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -23,31 +24,54 @@ const (
 	quitTime = 2 * time.Second
 )
 
-// StopTask presses the power button of a machine with graceful_shutdown, and waits. After the
-// timeout the emulator is told to end, which still writes what it has for the disk; if that
-// does not help either, the node ends it.
+// StopTask has a machine with graceful_shutdown switch itself off, and waits: its guest agent is
+// told to, or its power button is pressed. After the timeout the emulator is told to end, which
+// still writes what it has for the disk; if that does not help either, the node ends it.
 func (*qemu) StopTask(ctx context.Context, taskID string, h *driver.TaskHandle, _ string, timeout time.Duration) (*driver.TaskHandle, error) {
 	if len(h.DriverState) == 0 {
 		return nil, abi.NewError(abi.Unimplemented, "without graceful_shutdown the node ends the emulator")
 	}
+	monitorAt, agentAt, _ := strings.Cut(string(h.DriverState), stateSeparator)
 	deadline := time.Now().Add(timeout)
-	m, err := openMonitor(ctx, string(h.DriverState), deadline)
+	m, err := openMonitor(ctx, monitorAt, deadline)
 	if err != nil {
 		return nil, abi.NewError(abi.CodeOf(err), "the machine's monitor: "+err.Error())
 	}
 	defer m.close()
-	ended, err := m.end("system_powerdown", deadline)
+	ended, err := m.switchOff(ctx, taskID, agentAt, deadline)
 	if ended || err != nil {
 		return nil, err
 	}
-	if err := task.Event(ctx, taskID, "The machine runs on "+timeout.String()+" after its power button was pressed: it is switched off", nil); err != nil {
+	if err := task.Event(ctx, taskID, "The machine runs on "+timeout.String()+" after it was told to switch itself off: it is switched off", nil); err != nil {
 		return nil, err
 	}
-	ended, err = m.end("quit", time.Now().Add(quitTime))
+	deadline = time.Now().Add(quitTime)
+	if err := m.send("quit", deadline); err != nil {
+		return nil, err
+	}
+	ended, err = m.ended(deadline)
 	if err == nil && !ended {
 		err = abi.NewError(abi.DeadlineExceeded, "the emulator does not end")
 	}
 	return nil, err
+}
+
+// switchOff has the guest shut itself down, by its agent, if it has one that does, else by its power
+// button; false: it has not in time. An agent that does not is an event.
+func (m *monitor) switchOff(ctx context.Context, taskID, agent string, deadline time.Time) (ended bool, err error) {
+	if agent != "" {
+		err := shutDown(ctx, agent, deadline)
+		if err == nil {
+			return m.ended(deadline)
+		}
+		if err := task.Event(ctx, taskID, "The guest agent "+err.Error()+": the machine's power button is pressed", nil); err != nil {
+			return false, err
+		}
+	}
+	if err := m.send("system_powerdown", deadline); err != nil {
+		return false, err
+	}
+	return m.ended(deadline)
 }
 
 // monitor is a connection to an emulator, by the QEMU machine protocol: a line of JSON is a
@@ -86,19 +110,16 @@ func (m *monitor) greet(deadline time.Time) error {
 	if _, err := await(said, "QMP"); err != nil {
 		return err
 	}
-	if err := m.send("qmp_capabilities"); err != nil {
+	if err := m.send("qmp_capabilities", deadline); err != nil {
 		return err
 	}
 	_, err := await(said, "return")
 	return err
 }
 
-// end sends a command and reads until the emulator has gone; false: it has not in time.
-func (m *monitor) end(command string, deadline time.Time) (bool, error) {
+// ended reads until the emulator has gone; false: it has not in time.
+func (m *monitor) ended(deadline time.Time) (bool, error) {
 	if err := m.conn.SetDeadline(deadline); err != nil {
-		return false, err
-	}
-	if err := m.send(command); err != nil {
 		return false, err
 	}
 	gone, err := await(bufio.NewScanner(m.conn), "")
@@ -108,7 +129,10 @@ func (m *monitor) end(command string, deadline time.Time) (bool, error) {
 	return gone, err
 }
 
-func (m *monitor) send(command string) error {
+func (m *monitor) send(command string, deadline time.Time) error {
+	if err := m.conn.SetDeadline(deadline); err != nil {
+		return err
+	}
 	_, err := m.conn.Write([]byte(`{"execute":"` + command + `"}` + "\n"))
 	return err
 }

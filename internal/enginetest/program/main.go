@@ -30,6 +30,12 @@ func main() {
 		fmt.Println(os.Getenv(arguments[0]))
 	case "cat": // FILE
 		copyFile(arguments[0])
+	case "link": // FILE
+		target, err := os.Readlink(arguments[0])
+		if err != nil {
+			fail(err)
+		}
+		fmt.Println(target)
 	case "write": // FILE TEXT
 		if err := os.WriteFile(arguments[0], []byte(arguments[1]), 0o600); err != nil {
 			fail(err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -33,13 +32,13 @@ var compilationCache = sync.OnceValue(wazero.NewCompilationCache)
 // NewCompiled returns a node with a driver that was compiled to WebAssembly, in any
 // language. clock is the time that it sees; nil: the real one. The directories are those
 // that an operator grants it to read.
-func NewCompiled(t testing.TB, wasm []byte, clock *Clock, readOnly ...string) *Node {
+func NewCompiled(t T, wasm []byte, clock *Clock, readOnly ...string) *Node {
 	t.Helper()
 	return newNode(t, compile(t, wasm, abi.RequiredDriverOps, &compiled{clock: clock, dirs: readOnly}))
 }
 
 // compile makes a plugin of c.
-func compile(t testing.TB, wasm []byte, required []string, c *compiled) plugin {
+func compile(t T, wasm []byte, required []string, c *compiled) plugin {
 	t.Helper()
 	p, err := load(t, wasm, required, c)
 	if err != nil {
@@ -49,7 +48,7 @@ func compile(t testing.TB, wasm []byte, required []string, c *compiled) plugin {
 }
 
 // load is compile, but returns what is wrong with the file.
-func load(t testing.TB, wasm []byte, required []string, c *compiled) (plugin, error) {
+func load(t T, wasm []byte, required []string, c *compiled) (plugin, error) {
 	ctx := context.Background()
 	runtime := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
 		WithCompilationCache(compilationCache()).

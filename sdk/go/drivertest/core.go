@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"testing"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/sdk/go/internal/hostcall"
@@ -12,7 +11,7 @@ import (
 
 // core is the node around one plugin of any kind.
 type core struct {
-	t       testing.TB
+	t       T
 	records *records
 	ops     coreOps
 

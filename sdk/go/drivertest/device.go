@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"context"
-	"testing"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -15,7 +14,7 @@ type DeviceNode struct{ *core }
 
 // NewDevice returns a node with a device plugin that runs natively. newPlugin is
 // called for every call of the plugin and must return a new one.
-func NewDevice(t testing.TB, newPlugin func() device.Plugin) *DeviceNode {
+func NewDevice(t T, newPlugin func() device.Plugin) *DeviceNode {
 	t.Helper()
 	return newDeviceNode(t, native(func() handler {
 		p := newPlugin()
@@ -28,12 +27,12 @@ func NewDevice(t testing.TB, newPlugin func() device.Plugin) *DeviceNode {
 // NewCompiledDevice returns a node with a device plugin that was compiled to
 // WebAssembly, in any language. It sees the directories, read-only, where the machine
 // has them.
-func NewCompiledDevice(t testing.TB, wasm []byte, dirs ...string) *DeviceNode {
+func NewCompiledDevice(t T, wasm []byte, dirs ...string) *DeviceNode {
 	t.Helper()
 	return newDeviceNode(t, compile(t, wasm, abi.RequiredDeviceOps, &compiled{dirs: dirs}))
 }
 
-func newDeviceNode(t testing.TB, p plugin) *DeviceNode {
+func newDeviceNode(t T, p plugin) *DeviceNode {
 	return &DeviceNode{&core{t: t, plugin: p, records: new(records), ops: coreOps{
 		describe: abi.OpDeviceDescribe, configure: abi.OpDeviceConfigure, fingerprint: abi.OpDeviceFingerprint,
 		schema: func(description []byte) (string, error) {

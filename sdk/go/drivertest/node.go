@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"testing"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/sdk/go/conform"
@@ -21,7 +20,7 @@ type Node struct {
 
 // New returns a node with a driver that runs natively. newDriver is called for every
 // call of the driver and must return a new one.
-func New(t testing.TB, newDriver func() driver.Driver) *Node {
+func New(t T, newDriver func() driver.Driver) *Node {
 	t.Helper()
 	return newNode(t, nativeDriver(newDriver))
 }
@@ -36,7 +35,7 @@ func nativeDriver(newDriver func() driver.Driver) plugin {
 	})
 }
 
-func newNode(t testing.TB, p plugin) *Node {
+func newNode(t T, p plugin) *Node {
 	return &Node{core: &core{t: t, plugin: p, records: new(records), ops: coreOps{
 		describe: abi.OpDriverDescribe, configure: abi.OpDriverConfigure, fingerprint: abi.OpDriverFingerprint,
 		schema: func(description []byte) (string, error) {

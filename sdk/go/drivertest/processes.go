@@ -136,7 +136,31 @@ func (h *callHost) checkCommand(c *process.Command) error {
 	case !filepath.IsAbs(c.Dir) && !filepath.IsLocal(cmp.Or(c.Dir, ".")):
 		return abi.NewError(abi.PermissionDenied, "start: the working directory leads out of the task's")
 	}
+	if err := checkPlace(c); err != nil {
+		return err
+	}
 	return checkRoot(c)
+}
+
+// cpuset is a list of processors, "0-3,6".
+var cpuset = regexp.MustCompile(`^\d+(-\d+)?(,\d+(-\d+)?)*$`)
+
+const maxCpuset = 1024
+
+// checkPlace refuses what every node refuses of a network and processors, whatever was granted.
+func checkPlace(c *process.Command) error {
+	named := c.Network == process.NetworkNamespace
+	switch {
+	case c.Network < 0 || c.Network > process.NetworkNamespace:
+		return abi.NewError(abi.InvalidArgument, "start: an unknown network")
+	case named != (c.NetworkNamespace != ""):
+		return abi.NewError(abi.InvalidArgument, "start: network_namespace goes with PROCESS_NETWORK_NAMESPACE, and that with it")
+	case named && !filepath.IsAbs(c.NetworkNamespace):
+		return abi.NewError(abi.InvalidArgument, "start: the network namespace is no absolute path")
+	case c.Cpuset != "" && (len(c.Cpuset) > maxCpuset || !cpuset.MatchString(c.Cpuset)):
+		return abi.NewError(abi.InvalidArgument, "start: the cpuset is not a list such as 0-3,6 of at most 1,024 bytes")
+	}
+	return nil
 }
 
 // checkRoot refuses what every node refuses of a root and mounts, whatever was granted.

@@ -64,8 +64,9 @@ func (n *Node) forget(id string) {
 }
 
 // Restart has the agent begin again: each task that was started and not destroyed is handed to
-// the driver with its handle, in the order in which they were started. What they run goes on. The
-// error names the tasks that the driver lost, each with its answer.
+// the driver with its handle, in the order in which they were started. What they run goes on. Of a
+// driver that does not recover tasks the node keeps those that are workloads. The error names the
+// tasks that the driver lost, each with its answer.
 func (n *Node) Restart() error {
 	n.t.Helper()
 	n.mu.Lock()
@@ -73,7 +74,7 @@ func (n *Node) Restart() error {
 	n.mu.Unlock()
 	var errs []error
 	for _, r := range tasks {
-		if _, err := n.RecoverTask(r.task, r.handle); err != nil {
+		if err := n.recover(r); err != nil {
 			errs = append(errs, fmt.Errorf("task %s: %w", r.task.GetId(), err))
 		}
 	}

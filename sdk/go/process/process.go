@@ -34,6 +34,15 @@ const (
 	IsolationPaths = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_PATHS
 )
 
+// The networks that a process may begin in. Without one it is the task's: that of its group, or
+// the node's.
+const (
+	NetworkHost = wasmnodev1.ProcessNetwork_PROCESS_NETWORK_HOST // the node's, granted if the task's is another
+	NetworkNone = wasmnodev1.ProcessNetwork_PROCESS_NETWORK_NONE // one of its own, where it reaches itself only
+	// NetworkNamespace: that of [Command].NetworkNamespace, which is granted.
+	NetworkNamespace = wasmnodev1.ProcessNetwork_PROCESS_NETWORK_NAMESPACE
+)
+
 // Start starts a process as the workload of the task that the current call is about,
 // and returns the workload's ID, which belongs into TaskHandle.WorkloadId. Output
 // goes to the task's log files by itself. One with a Name stands beside that workload and
@@ -41,10 +50,10 @@ const (
 //
 // # Errors
 //
-// NOT_FOUND: no such command, directory, root or source of a mount; INVALID_ARGUMENT: no program, or no such
-// user; PERMISSION_DENIED: what the operator did not grant, or what the node itself
-// may not do; UNIMPLEMENTED: isolation that this node cannot give;
-// FAILED_PRECONDITION: the current call neither starts nor recovers a task;
+// NOT_FOUND: no such command, directory, root or source of a mount; INVALID_ARGUMENT: no program, no such
+// user, or a processor that the task may not use; PERMISSION_DENIED: what the operator did not grant, or what the node itself
+// may not do; UNIMPLEMENTED: isolation, or a network, that this node cannot give;
+// FAILED_PRECONDITION: the current call neither starts nor recovers a task, or there is no such network namespace;
 // ALREADY_EXISTS: the task has a workload, or one of that name; RESOURCE_EXHAUSTED: too many of something.
 func Start(ctx context.Context, c *Command) (workloadID string, err error) {
 	request, err := c.MarshalVT()

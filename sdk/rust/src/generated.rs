@@ -85,6 +85,21 @@ impl LogLevel {
     pub const ERROR: LogLevel = LogLevel(5);
 }
 
+/// ProcessNetwork is the network that a process begins in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessNetwork(pub i32);
+
+impl ProcessNetwork {
+    /// The task's: that of its group, or the node's where that has none of its own.
+    pub const UNSPECIFIED: ProcessNetwork = ProcessNetwork(0);
+    /// The node's, which has to be granted if the task's is another.
+    pub const HOST: ProcessNetwork = ProcessNetwork(1);
+    /// One of its own, with nothing but a loopback interface. Only a node that is root can make it.
+    pub const NONE: ProcessNetwork = ProcessNetwork(2);
+    /// That of network_namespace. It is never the node's own.
+    pub const NAMESPACE: ProcessNetwork = ProcessNetwork(3);
+}
+
 /// ProcessIsolation is how much of the node a process sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessIsolation(pub i32);
@@ -975,6 +990,10 @@ pub struct Resources {
     /// What cpu_mhz is of the node's processors, in thousandths of one, rounded up; 0: it
     /// is not known.
     pub cpu_thousandths: u32,
+    /// The cores that processes of the task may be kept on, such as "0-3,6": those of cores, or, if
+    /// there are none, those that no task had reserved, and the node does not keep back, when this
+    /// was written. Numbers are those of cores. Empty: that is not known.
+    pub cpuset: String,
 }
 
 impl Message for Resources {
@@ -993,6 +1012,9 @@ impl Message for Resources {
         if self.cpu_thousandths != u32::default() {
             wire::put_u32(to, 5, &self.cpu_thousandths);
         }
+        if self.cpuset != String::default() {
+            wire::put_text(to, 6, &self.cpuset);
+        }
     }
 
     #[inline]
@@ -1003,6 +1025,7 @@ impl Message for Resources {
             3 => self.memory_max_bytes = wire::take_u64(v, budget)?,
             4 => wire::take_packed(&mut self.cores, v, budget)?,
             5 => self.cpu_thousandths = wire::take_u32(v, budget)?,
+            6 => self.cpuset = wire::take_text(v, budget)?,
             _ => budget.nothing(),
         }
         Ok(())
@@ -3447,6 +3470,15 @@ pub struct ProcessStartRequest {
     pub mounts: Vec<ProcessMount>,
     /// The root can be read only. Mounts say so themselves.
     pub read_only_root: bool,
+    /// Where it begins, and commands that are executed in it.
+    pub network: ProcessNetwork,
+    /// With PROCESS_NETWORK_NAMESPACE: the absolute path of a network namespace, which is in a
+    /// directory that is granted, or that of the task's own network.
+    pub network_namespace: String,
+    /// The only processors that it, all that it starts, and commands that are executed in it begin
+    /// on: numbers and ranges such as "0-3,6", of those in Resources.cpuset. At most 1,024 bytes.
+    /// Empty: the cores that the task has reserved; if it has none, all that the node may use.
+    pub cpuset: String,
 }
 
 impl Message for ProcessStartRequest {
@@ -3500,6 +3532,15 @@ impl Message for ProcessStartRequest {
         if self.read_only_root != bool::default() {
             wire::put_bool(to, 52, &self.read_only_root);
         }
+        if self.network.0 != 0 {
+            wire::put_i32(to, 60, &self.network.0);
+        }
+        if self.network_namespace != String::default() {
+            wire::put_text(to, 61, &self.network_namespace);
+        }
+        if self.cpuset != String::default() {
+            wire::put_text(to, 62, &self.cpuset);
+        }
     }
 
     #[inline]
@@ -3524,6 +3565,9 @@ impl Message for ProcessStartRequest {
             50 => self.root = wire::take_text(v, budget)?,
             51 => wire::push(&mut self.mounts, v, budget)?,
             52 => self.read_only_root = wire::take_bool(v, budget)?,
+            60 => self.network = ProcessNetwork(wire::take_i32(v, budget)?),
+            61 => self.network_namespace = wire::take_text(v, budget)?,
+            62 => self.cpuset = wire::take_text(v, budget)?,
             _ => budget.nothing(),
         }
         Ok(())

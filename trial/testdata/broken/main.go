@@ -30,6 +30,57 @@ type broken struct {
 	asks  int
 }
 
+// files does all that can be done with files, and says what came of it.
+func files(dir string, forget bool) (string, error) {
+	local, said := dir+"/local/", ""
+	entries, err := os.ReadDir(local)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		said += e.Name() + " "
+	}
+	conf, err := os.ReadFile(local + "app.conf")
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(local + "app.conf")
+	if err != nil {
+		return "", err
+	}
+	token, err := os.ReadFile(dir + "/secrets/db")
+	if err != nil {
+		return "", err
+	}
+	_, missing := os.Lstat(local + "missing")
+	said += string(conf) + info.ModTime().UTC().Format(time.RFC3339Nano) + strings.TrimSpace(string(token)) + missing.Error()
+	if forget {
+		return said, nil
+	}
+	out, err := os.Create(local + "out")
+	if err != nil {
+		return "", err
+	}
+	defer out.Close()
+	if _, err := out.Write(append([]byte("for "), token...)); err != nil {
+		return "", err
+	}
+	if err := out.Truncate(3); err != nil {
+		return "", err
+	}
+	if _, err := out.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	back, err := io.ReadAll(out)
+	if err != nil {
+		return "", err
+	}
+	if err := os.Rename(local+"out", local+"done"); err != nil {
+		return "", err
+	}
+	return said + string(back), os.Symlink("done", local+"link")
+}
+
 // state is what a handle has.
 type state struct {
 	Task    string
@@ -75,6 +126,13 @@ func (b *broken) StartTask(ctx context.Context, t *driver.TaskConfig) (*driver.T
 	if b.how == "reads" {
 		text, _ := os.ReadFile(task.Dir(ctx) + "/local/app.conf")
 		message += string(text)
+	}
+	if b.how == "files" || b.how == "forgets files" {
+		text, err := files(task.Dir(ctx), b.how == "forgets files")
+		if err != nil {
+			return nil, nil, abi.NewError(abi.FailedPrecondition, err.Error())
+		}
+		message += text
 	}
 	if b.how == "events" {
 		message = strings.Repeat("here ", 300)

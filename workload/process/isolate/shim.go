@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/workload/namespace"
 	"github.com/wasmnode/wasmnode/workload/process/program"
 )
 
@@ -62,6 +63,11 @@ func run() error {
 func isolateAndExecute(s *Spec) error {
 	if err := adjustOOMScore(s.Bounds.OOMScoreAdj); err != nil {
 		return err
+	}
+	if s.OwnNetwork {
+		if err := namespace.StartLoopback(); err != nil {
+			return failed("a network of its own", err)
+		}
 	}
 	if s.Bare {
 		return becomeAndExecute(s)

@@ -13,6 +13,9 @@ type Spec struct {
 	// bounds and paths. Root, Mounts, Devices and Owned say nothing then; Dir and Command are the
 	// node's.
 	Bare bool
+	// OwnNetwork says that it was forked into a new network namespace, whose loopback interface
+	// it has to start.
+	OwnNetwork bool
 	// DataMaxBytes bounds the data of a process that is bare, and of each that it starts; 0:
 	// it is not bounded.
 	DataMaxBytes uint64

@@ -7,9 +7,9 @@ tls {
   http = true
   rpc  = true
 
-  ca_file   = "/etc/nomad/ca.pem"
-  cert_file = "/etc/nomad/cert.pem"
-  key_file  = "/etc/nomad/key.pem"
+  ca_file   = "/srv/nomad/tls/ca.pem"
+  cert_file = "/srv/nomad/tls/cert.pem"
+  key_file  = "/srv/nomad/tls/key.pem"
 
   verify_server_hostname = true
   verify_https_client    = true

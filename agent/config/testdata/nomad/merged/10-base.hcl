@@ -1,0 +1,10 @@
+name       = "base"
+datacenter = "north"
+
+client {
+  enabled    = true
+  node_class = "small"
+  meta {
+    floor = "ground"
+  }
+}
