@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -257,7 +258,9 @@ func (h *randomLife) checkIndexes(t require.TestingT) {
 	sameTimes(t, have.pendingEvals, want.pendingEvals)
 	sameTimes(t, have.deadlines, want.deadlines)
 	sameTimes(t, have.launches, want.launches)
+	require.True(t, slices.Equal(want.variablesByPath.rows, have.variablesByPath.rows), "variables are not those of the rows, in their order")
 	have.pendingEvals, have.deadlines, have.launches = want.pendingEvals, want.deadlines, want.launches
+	have.variablesByPath = want.variablesByPath // its order is a function
 	require.True(t, reflect.DeepEqual(have, want), "an index is not that of the rows")
 }
 
