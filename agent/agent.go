@@ -285,15 +285,18 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 		Stored:         a.loadPlugins,
 		DriversReady:   a.pluginsReady,
 		ReadyFor:       a.pluginsReadyFor,
-		AllocsDir:      filepath.Join(a.cfg.DataDir, "alloc"),
+		AllocsDir:      allocsDir(a.cfg.DataDir),
 		HeardFile:      a.heardFile(),
 		Identity:       a.identity(),
 		Limits:         a.limits(),
 		GC:             a.collection(),
 		Ephemeral:      a.dev,
 		NoExec:         a.cfg.Client.DisableRemoteExec,
-		Networks:       networks(a.cfg.Client),
-		HostEnv:        taskEnvironment(os.Environ(), a.cfg.Client.EnvDenylist, process.ParentCgroup()),
+
+		SecretsInMemory: a.secretsInMemory(),
+
+		Networks: networks(a.cfg.Client),
+		HostEnv:  taskEnvironment(os.Environ(), a.cfg.Client.EnvDenylist, process.ParentCgroup()),
 	})
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"github.com/wasmnode/wasmnode/agent/agenttest"
 	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
+	"github.com/wasmnode/wasmnode/runners/allocdir/allocdirtest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
@@ -45,6 +46,7 @@ func TestMain(m *testing.M) {
 func options(t *testing.T) agent.Options {
 	t.Helper()
 	dir := t.TempDir()
+	allocdirtest.Unmount(t, dir)
 	o := agent.Options{
 		DataDir: filepath.Join(dir, "data"), PluginDir: filepath.Join(dir, "plugins"),
 		HTTPAddr: "127.0.0.1:0", LogOutput: t.Output(),

@@ -15,11 +15,13 @@ import (
 
 	"github.com/wasmnode/wasmnode/agent"
 	"github.com/wasmnode/wasmnode/agent/agenttest"
+	"github.com/wasmnode/wasmnode/runners/allocdir/allocdirtest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 func TestPluginsBuiltBeforeRunUnchanged(t *testing.T) {
 	dir := t.TempDir()
+	allocdirtest.Unmount(t, dir)
 	plugins, devices := filepath.Join(dir, "plugins"), filepath.Join(dir, "devices")
 	require.NoError(t, os.Mkdir(plugins, 0o700))
 	require.NoError(t, os.Mkdir(devices, 0o700))

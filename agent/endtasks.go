@@ -8,12 +8,13 @@ import (
 	"path/filepath"
 
 	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/workload/supervisor"
 )
 
 // EndTasks ends what runs of a node whose agent is down, as a shutdown of the machine does: the
-// supervisor with all of its tasks, and the networks of allocations. What an engine owns that a
+// supervisor with all of its tasks, their secrets in memory, and the networks of allocations. What an engine owns that a
 // driver talks to, such as containers, goes on. The next agent starts again what is to run. Of
 // the options it needs the configuration. It returns how many allocations the node knows.
 //
@@ -45,6 +46,7 @@ func EndTasks(ctx context.Context, o Options) (allocations int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	err = allocdir.UnmountBelow(allocsDir(cfg.DataDir))
 	given := networks(cfg.Client)
 	for _, a := range allocs {
 		if a.NetworkMode() == "" {

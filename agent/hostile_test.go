@@ -22,6 +22,7 @@ import (
 	"github.com/wasmnode/wasmnode/agent/agenttest"
 	"github.com/wasmnode/wasmnode/internal/importtest"
 	"github.com/wasmnode/wasmnode/internal/modtest"
+	"github.com/wasmnode/wasmnode/runners/allocdir/allocdirtest"
 )
 
 // stubborn is a driver that never returns from one operation: it calls an import with the
@@ -90,6 +91,7 @@ type running struct {
 // configuration is node.hcl.
 func runOn(t *testing.T, dir string) running {
 	t.Helper()
+	allocdirtest.Unmount(t, dir)
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {

@@ -37,7 +37,8 @@ func (a *agent) openFiles() (err error) {
 	} else if err != nil {
 		return fmt.Errorf("data_dir: %w: choose another with -data-dir", err)
 	}
-	if a.state, err = state.Open(client, state.Options{SetAside: true, Recovered: a.recovered(false), Logger: a.logger}); err != nil {
+	key := a.openKey()
+	if a.state, err = state.Open(client, state.Options{SetAside: true, Recovered: a.recovered(false), Key: key, Logger: a.logger}); err != nil {
 		return err
 	}
 	a.closing("state", a.state.Close)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/runners/allocdir/allocdirtest"
 )
 
 const root = ".."
@@ -123,6 +125,7 @@ func runSession(t *testing.T, commands []string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	work := t.TempDir()
+	allocdirtest.Unmount(t, work)
 	// Copied, since tasks may not leave a granted directory through a link.
 	require.NoError(t, os.CopyFS(filepath.Join(work, "bin"), os.DirFS(filepath.Join(root, "bin"))))
 	for _, name := range []string{"guest-examples", "sdk", "abi", "go.mod", "go.sum", "go.work", "go.work.sum"} {

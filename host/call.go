@@ -130,6 +130,9 @@ func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskS
 	if len(input) > p.host.cfg.Limits.InputBytes {
 		return nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("plugin %s: %s: the input has %d bytes, the limit is %d", p.Name(), op, len(input), p.host.cfg.Limits.InputBytes))
 	}
+	if op == abi.OpDriverDestroyTask && scope != nil {
+		defer p.maskers.forget(scope.Config)
+	}
 	if wait := p.budget.Wait(); wait > 0 && !mustRun(op) {
 		return nil, p.outOfTime(wait)
 	}

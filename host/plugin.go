@@ -42,7 +42,8 @@ type Plugin struct {
 
 	description *wasmnodev1.DriverDescribeResponse
 	secretNames func() []string // that its schemas declare
-	watched     *watched        // nil: it has no name yet
+	maskers     maskers
+	watched     *watched // nil: it has no name yet
 
 	configuring chan struct{} // the semaphore of Configure: one at a time
 
@@ -143,6 +144,7 @@ func (p *Plugin) describe(ctx context.Context) error {
 	}
 	p.description = answer
 	p.secretNames = sync.OnceValue(func() []string { return secrets.Declared(answer.PluginConfigSchema, answer.TaskConfigSchema) })
+	p.maskers.reset()
 	p.logger, p.watched = p.logger.Named(answer.Name), p.host.watch(answer.Name)
 	return nil
 }

@@ -1,9 +1,90 @@
 package host
 
-import "github.com/wasmnode/wasmnode/internal/secrets"
+import (
+	"bytes"
+	"slices"
+	"sync"
+
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/secrets"
+)
 
 // tooManySecrets is in the place of a text that may have a secret which is not looked for.
 const tooManySecrets = "(not shown: its task has more secrets than are masked)"
+
+// The bounds of what a plugin keeps to mask texts with, of the tasks that its newest calls were about.
+// A byte of a secret takes some 24 bytes of memory.
+const (
+	maxMaskers     = 64
+	maxMaskerBytes = secrets.MaxBytes
+)
+
+// maskers are those of a plugin's tasks: what a task was told does not change while it runs. The zero
+// value has none. It is safe for concurrent use.
+type maskers struct {
+	mu   sync.Mutex
+	kept []keptMasker // the newest last
+	size int          // bytes of their secrets
+}
+
+type keptMasker struct {
+	task   *wasmnodev1.TaskConfig // nil: of the calls that are about none
+	config []byte                 // the plugin's
+	*secrets.Masker
+}
+
+// of returns the masker of a task, which build makes if there is none yet.
+func (m *maskers) of(task *wasmnodev1.TaskConfig, config []byte, build func() *secrets.Masker) *secrets.Masker {
+	if k := m.find(task, config); k != nil {
+		return k
+	}
+	k := keptMasker{task, config, build()} // a second one at the same time does no harm
+	k.Ready()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept, m.size = append(m.kept, k), m.size+k.Bytes()
+	for len(m.kept) > maxMaskers || m.size > maxMaskerBytes && len(m.kept) > 1 {
+		m.remove(0)
+	}
+	return k.Masker
+}
+
+// find returns nil where there is none.
+func (m *maskers) find(task *wasmnodev1.TaskConfig, config []byte) *secrets.Masker {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.kept, func(k keptMasker) bool { return k.task == task && bytes.Equal(k.config, config) })
+	if i < 0 {
+		return nil
+	}
+	k := m.kept[i]
+	m.kept = append(slices.Delete(m.kept, i, i+1), k)
+	return k.Masker
+}
+
+// reset drops all, when it is known how others of the plugin's texts are named that are secrets.
+func (m *maskers) reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept, m.size = nil, 0
+}
+
+// forget drops what is kept of a task that is destroyed.
+func (m *maskers) forget(task *wasmnodev1.TaskConfig) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := len(m.kept) - 1; i >= 0; i-- {
+		if of := m.kept[i].task; of != nil && of.GetId() == task.GetId() {
+			m.remove(i)
+		}
+	}
+}
+
+// remove drops one. The lock is held.
+func (m *maskers) remove(i int) {
+	m.size -= m.kept[i].Bytes()
+	m.kept = slices.Delete(m.kept, i, i+1)
+}
 
 // shown is a text of the guest's for logs, events and errors, with the secrets of the call in progress
 // masked: see [instance.known]. Cut: it may end within one.
@@ -12,7 +93,11 @@ func (i *instance) shown(text string, cut bool) string {
 		return text
 	}
 	if i.secrets == nil {
-		i.secrets = i.known()
+		var task *wasmnodev1.TaskConfig
+		if i.scope != nil {
+			task = i.scope.Config
+		}
+		i.secrets = i.plugin.maskers.of(task, i.config, i.known)
 	}
 	if i.secrets.Over {
 		return tooManySecrets

@@ -322,6 +322,8 @@ func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Alloca
 		Variables:      n.cfg.ControlPlane,
 		Identities:     n.cfg.ControlPlane,
 		API:            n.cfg.API,
+
+		SecretsInMemory: n.cfg.SecretsInMemory,
 	})
 }
 

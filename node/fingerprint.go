@@ -101,6 +101,14 @@ func fingerprintCPU(n *structs.Node, set func(string, string)) {
 	}
 }
 
+// fingerprintSecrets says where tasks' secrets directories are.
+func fingerprintSecrets(n *structs.Node, inMemory bool) {
+	n.Attributes["wasmnode.secrets"] = "disk"
+	if inMemory {
+		n.Attributes["wasmnode.secrets"] = "memory"
+	}
+}
+
 func fingerprintDisk(n *structs.Node, dir string, set func(string, string)) error {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return fmt.Errorf("allocation directory: %w", err)

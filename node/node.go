@@ -69,6 +69,9 @@ type Config struct {
 	Networks Networks
 	// API serves the node's API to tasks; optional: they have no socket of it.
 	API task.API
+	// SecretsInMemory has the tasks' secrets directories be in memory; otherwise they are on
+	// the disk. The node has an attribute that says which.
+	SecretsInMemory bool
 	// HostEnv is what tasks that are processes of the machine have of its environment;
 	// optional, read-only.
 	HostEnv map[string]string
@@ -181,6 +184,7 @@ func New(cfg Config) (*Node, error) {
 		return nil, fmt.Errorf("fingerprint: %w", err)
 	}
 	fingerprintNetworks(&n, cfg.Networks)
+	fingerprintSecrets(&n, cfg.SecretsInMemory)
 	meta, err := cfg.State.NodeMeta()
 	if err != nil {
 		return nil, fmt.Errorf("node metadata: %w", err)

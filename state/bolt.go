@@ -1,6 +1,9 @@
 package state
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/bbolt"
 
@@ -17,6 +20,9 @@ type Options struct {
 	SetAside bool
 	// Recovered, unless it is nil, is called by Open when it did so.
 	Recovered func(boltfile.Recovery)
+	// Key, of KeySize bytes, is what may be secret of tasks is sealed with; nil: it is stored in
+	// the clear, and what was sealed is lost ([TaskLocal.Lost]).
+	Key []byte
 	// Logger may be nil.
 	Logger hclog.Logger
 }
@@ -36,7 +42,16 @@ func Open(path string, opts Options) (DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &records{name: "bbolt " + path, medium: &bolt{f}}, nil
+	r := &records{name: "bbolt " + path, medium: &bolt{f}}
+	if opts.Key != nil {
+		if r.seal, err = newSeal(opts.Key); err != nil {
+			return nil, errors.Join(fmt.Errorf("node state %s: %w", path, err), f.Close())
+		}
+		if err := r.sealOlder(); err != nil && opts.Logger != nil {
+			opts.Logger.Warn("what an older version has stored of tasks' environments stays in the clear: the next start tries again", "file", path, "error", err)
+		}
+	}
+	return r, nil
 }
 
 // bolt is the medium in a file.

@@ -13,7 +13,7 @@ import (
 //
 //	allocations/<allocation ID>/allocation          structs.Allocation
 //	allocations/<allocation ID>/state               structs.AllocationState
-//	allocations/<allocation ID>/tasks/<task>/local  TaskLocal
+//	allocations/<allocation ID>/tasks/<task>/local  storedLocal: TaskLocal, in parts sealed
 //	allocations/<allocation ID>/tasks/<task>/state  structs.TaskState
 //	node/identity                                   NodeIdentity
 //	node/seen                                       Seen
@@ -54,6 +54,7 @@ type medium interface {
 type records struct {
 	name string
 	medium
+	seal *seal // nil: nothing is sealed
 }
 
 // Name implements [DB].
@@ -111,7 +112,7 @@ func taskBucket(allocID, task string) []string {
 
 // Task implements [DB].
 func (r *records) Task(allocID, task string) (*TaskLocal, *structs.TaskState, error) {
-	local, err := get[TaskLocal](r, taskBucket(allocID, task), keyLocal)
+	stored, err := get[storedLocal](r, taskBucket(allocID, task), keyLocal)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,12 +120,27 @@ func (r *records) Task(allocID, task string) (*TaskLocal, *structs.TaskState, er
 	if err != nil {
 		return nil, nil, err
 	}
-	return local, s, nil
+	return r.seal.opened(stored, sealedAs(allocID, task)), s, nil
 }
+
+// sealedAs is what the state of a task is bound to.
+func sealedAs(allocID, task string) string { return allocID + "/" + task }
 
 // PutTaskLocal implements [DB].
 func (r *records) PutTaskLocal(allocID, task string, local *TaskLocal) error {
-	return put(r, taskBucket(allocID, task), keyLocal, local)
+	op, err := r.puttingLocal(allocID, task, local)
+	if err != nil {
+		return err
+	}
+	return r.write(op)
+}
+
+func (r *records) puttingLocal(allocID, task string, local *TaskLocal) (boltfile.Op, error) {
+	sealed, err := r.seal.sealed(local, sealedAs(allocID, task))
+	if err != nil {
+		return boltfile.Op{}, fmt.Errorf("%s: sealing task %s of %s: %w", r.name, task, allocID, err)
+	}
+	return putting(r, taskBucket(allocID, task), keyLocal, sealed)
 }
 
 // PutTaskState implements [DB].
@@ -135,7 +151,7 @@ func (r *records) PutTaskState(allocID, task string, s *structs.TaskState) error
 // PutTask implements [DB].
 func (r *records) PutTask(allocID, task string, local *TaskLocal, s *structs.TaskState) error {
 	bucket := taskBucket(allocID, task)
-	first, err := putting(r, bucket, keyLocal, local)
+	first, err := r.puttingLocal(allocID, task, local)
 	if err != nil {
 		return err
 	}

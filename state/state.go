@@ -132,6 +132,9 @@ type TaskLocal struct {
 	// Driver and PluginDigest name the driver and the exact plugin that started it.
 	Driver       string
 	PluginDigest string
+	// Lost is set of what was read when Config, and Data and Env of Hooks, are missing because they
+	// were sealed with a key that there is not any more.
+	Lost bool `json:"-"`
 	// Config and Handle are encoded abi messages: TaskConfig and TaskHandle.
 	Config []byte
 	Handle []byte

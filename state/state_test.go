@@ -45,6 +45,23 @@ func TestEveryStoreConforms(t *testing.T) {
 			},
 		})
 	})
+	t.Run("sealed", func(t *testing.T) {
+		paths := map[state.DB]string{}
+		sealed := func(t *testing.T, path string) state.DB {
+			t.Helper()
+			db, err := state.Open(path, state.Options{Key: key(1)})
+			require.NoError(t, err)
+			paths[db] = path
+			return db
+		}
+		statetest.Run(t, statetest.Store{
+			Open: func(t *testing.T) state.DB { return sealed(t, filepath.Join(t.TempDir(), "state.db")) },
+			Reopen: func(t *testing.T, db state.DB) state.DB {
+				require.NoError(t, db.Close())
+				return sealed(t, paths[db])
+			},
+		})
+	})
 	t.Run("memory", func(t *testing.T) {
 		statetest.Run(t, statetest.Store{Open: func(*testing.T) state.DB { return state.NewMem() }})
 	})

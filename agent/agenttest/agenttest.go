@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/agent"
+	"github.com/wasmnode/wasmnode/runners/allocdir/allocdirtest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
@@ -124,6 +125,9 @@ func Run(t testing.TB, o agent.Options) (address string) {
 	t.Helper()
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	o.Ready = func(address string) { ready <- address }
+	if o.DataDir != "" {
+		allocdirtest.Unmount(t, o.DataDir)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { ended <- agent.Run(ctx, o) }()
 	select {

@@ -26,7 +26,7 @@ func TestCrashAtEveryFailpointOfATasksFiles(t *testing.T) {
 
 // taskFiles are the points around what a task finds in its directories.
 var taskFiles = []string{
-	"agent/api.", "agent/identity.", "agent/move", "agent/payload.", "agent/server.db.restore.", "agent/template.",
+	"agent/api.", "agent/identity.", "agent/move", "agent/payload.", "agent/secrets.", "agent/server.db.restore.", "agent/template.",
 }
 
 const (

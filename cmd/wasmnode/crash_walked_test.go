@@ -20,7 +20,7 @@ var walked = map[string]string{
 	"durable.made durable.linked":                 "TestAWriteMayBeCutOffAnywhere",
 	"rootkey.resealed":                            "TestARotationMayBeCutOffAnywhere",
 	"stage staged":                                "TestCrashAtEveryFailpointOfATasksFiles",
-	"api.rename move payload.write":               "TestCrashAtEveryFailpointOfATasksFiles",
+	"api.rename move payload.write secrets.mount secrets.mounted": "TestCrashAtEveryFailpointOfATasksFiles",
 	"open commit committed rename renamed call answer asked answering launch launched listen locked fork forked log.open " +
 		"result.write result.renamed result.remove engine.rename mkdir allocdir.remove allocdir.removed " +
 		"rootkey.write rootkey.renamed rootkey.added": "TestCrashAtEveryFailpoint",

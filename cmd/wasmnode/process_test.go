@@ -24,6 +24,7 @@ import (
 	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/internal/wake"
+	"github.com/wasmnode/wasmnode/runners/allocdir/allocdirtest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
@@ -81,6 +82,7 @@ func newSiteIn(t *testing.T, dir string, drivers ...string) *site {
 		require.NoError(t, os.MkdirAll(d, 0o700))
 	}
 	require.NoError(t, os.Symlink(codeCache, filepath.Join(s.data, "cache")))
+	allocdirtest.Unmount(t, s.data)
 	t.Cleanup(func() {
 		s.killSupervisor(t)
 		if log, err := os.ReadFile(filepath.Join(s.data, "supervisor", "supervisor.log")); err == nil && t.Failed() {

@@ -339,6 +339,8 @@ func (v *validation) resources(r *nomad.Resources) {
 	}
 	if mb := structs.Deref(r.SecretsMB); mb < 0 {
 		v.fault("resources: secrets: SecretsMB value (%d) cannot be negative", mb)
+	} else if mb > structs.Deref(r.MemoryMB) {
+		v.fault("resources: secrets: SecretsMB value (%d) cannot be larger than MemoryMB value (%d)", mb, structs.Deref(r.MemoryMB))
 	}
 	if most := structs.Deref(r.MemoryMaxMB); most != 0 && most != structs.MemoryUnlimited && most < structs.Deref(r.MemoryMB) {
 		v.fault("resources: memory_max: MemoryMaxMB value (%d) should be larger than MemoryMB value (%d)", most, structs.Deref(r.MemoryMB))

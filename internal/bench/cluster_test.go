@@ -12,6 +12,8 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/runners/allocdir/allocdirtest"
 )
 
 const (
@@ -148,6 +150,7 @@ func (p product) join(b *testing.B, server *agent) *agent {
 func BenchmarkClusterTasks(b *testing.B) {
 	needsServer(b)
 	dir := b.TempDir()
+	allocdirtest.Unmount(b, dir)
 	measure := func(b *testing.B, client func(rpc string) product) *starting {
 		rpc := freeAddress(b)
 		below := filepath.Join(dir, filepath.Base(b.Name()))
@@ -174,6 +177,7 @@ func BenchmarkClusterTasks(b *testing.B) {
 func BenchmarkClusterNodes(b *testing.B) {
 	needsServer(b)
 	dir := b.TempDir()
+	allocdirtest.Unmount(b, dir)
 	rpc := freeAddress(b)
 	server := startServer(b, dir, rpc, rpc)
 	_, _, err := server.client.Operator().SchedulerSetConfiguration(&nomad.SchedulerConfiguration{SchedulerAlgorithm: nomad.SchedulerAlgorithmSpread}, nil)
@@ -270,6 +274,7 @@ func (a *agent) nodesOf(b *testing.B, id string) int {
 func BenchmarkClusterRestart(b *testing.B) {
 	needsServer(b)
 	dir := b.TempDir()
+	allocdirtest.Unmount(b, dir)
 	rpc := freeAddress(b)
 	relay := startRelay(b, rpc)
 	server := startServer(b, dir, rpc, relay.address())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/runners/allocdir/allocdirtest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
@@ -103,6 +104,7 @@ func productsSideBySide[M any](
 ) {
 	b.Helper()
 	dir := b.TempDir()
+	allocdirtest.Unmount(b, dir)
 	var nomad *M
 	if os.Getenv(nomadEnv) != "" {
 		b.Run(nomads.name, func(b *testing.B) { nomad = measure(b, nomads.below(dir)) })

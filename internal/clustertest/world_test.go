@@ -20,6 +20,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/runners/allocdir/allocdirtest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
@@ -246,6 +247,7 @@ type nodeSpec struct {
 func (n nodeSpec) start(t *testing.T) *process {
 	t.Helper()
 	dir := t.TempDir()
+	allocdirtest.Unmount(t, dir)
 	plugins := filepath.Join(dir, "plugins")
 	require.NoError(t, os.Mkdir(plugins, 0o755))
 	for _, folder := range append([]string{"guest-examples/drivers/raw_exec"}, n.plugins...) {

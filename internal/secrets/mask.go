@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,11 +24,13 @@ const (
 )
 
 // Masker replaces secrets. The same text is replaced by the same, which is as long: what a
-// plugin makes of it in a replay it is recorded to have made. One goroutine at a time uses it.
+// plugin makes of it in a replay it is recorded to have made. One goroutine at a time uses it; when
+// it is [Masker.Ready] and nothing more is hidden, any number may have it mask texts.
 type Masker struct {
 	// finders look for the secrets, each for more bytes than the next one: so adding a secret
-	// makes few of them anew.
+	// makes few of them anew. What is hidden before a text is masked has one of them.
 	finders []*finder
+	added   map[string]bool // and not yet in a finder
 	secrets int
 	bytes   int // of them
 	// Names are those that secrets have besides, sorted.
@@ -42,8 +45,27 @@ type Masker struct {
 // Clone returns one that knows the same secrets, and learns others by itself.
 func (k *Masker) Clone() Masker {
 	out := *k
-	out.finders = slices.Clone(k.finders)
+	out.finders, out.added = slices.Clone(k.finders), maps.Clone(k.added)
 	return out
+}
+
+// Bytes is how many the secrets have together that are looked for. Each takes some 24 bytes of memory.
+func (k *Masker) Bytes() int { return k.bytes }
+
+// Ready has what was hidden be looked for from now on without anything having to be made first.
+func (k *Masker) Ready() {
+	if len(k.added) == 0 {
+		return
+	}
+	texts, size := slices.Sorted(maps.Keys(k.added)), 0
+	for _, text := range texts {
+		size += len(text)
+	}
+	for n := len(k.finders) - 1; n >= 0 && k.finders[n].size <= size; n-- {
+		texts, size = append(texts, k.finders[n].texts...), size+k.finders[n].size
+		k.finders = k.finders[:n]
+	}
+	k.finders, k.added = append(k.finders, newFinder(texts)), nil
 }
 
 // span is a part of a text.
@@ -69,7 +91,7 @@ func (k *Masker) Hide(secret string) string {
 
 func (k *Masker) look(secret string) string {
 	to := masked(len(secret))
-	if len(secret) < Least || secret == to || slices.ContainsFunc(k.finders, func(f *finder) bool { return f.has(secret) }) {
+	if len(secret) < Least || secret == to || k.added[secret] || slices.ContainsFunc(k.finders, func(f *finder) bool { return f.has(secret) }) {
 		return to
 	}
 	if k.secrets == Max || k.bytes+len(secret) > MaxBytes {
@@ -77,12 +99,10 @@ func (k *Masker) look(secret string) string {
 		return to
 	}
 	k.secrets, k.bytes = k.secrets+1, k.bytes+len(secret)
-	texts, size := []string{secret}, len(secret)
-	for n := len(k.finders) - 1; n >= 0 && k.finders[n].size <= size; n-- {
-		texts, size = append(texts, k.finders[n].texts...), size+k.finders[n].size
-		k.finders = k.finders[:n]
+	if k.added == nil {
+		k.added = map[string]bool{}
 	}
-	k.finders = append(k.finders, newFinder(texts))
+	k.added[secret] = true
 	return to
 }
 
@@ -91,6 +111,7 @@ func (k *Masker) look(secret string) string {
 func (k *Masker) Text(s string) string { return k.mask(s, false) }
 
 func (k *Masker) mask(s string, cut bool) string {
+	k.Ready()
 	if len(k.finders) == 0 {
 		return s
 	}

@@ -31,6 +31,9 @@ type Config struct {
 	// HostEnv is what tasks that are processes of the machine have of its environment;
 	// optional, read-only.
 	HostEnv map[string]string
+	// SecretsInMemory has the tasks' secrets directories be in memory; otherwise they are on
+	// the disk.
+	SecretsInMemory bool
 	// Left is what outlived the last agent; optional: that is not known.
 	Left task.Left
 	// StateUpdated is called with every new state, one call at a time. It must not

@@ -196,9 +196,12 @@ func rename(from, to string) error {
 	return nil
 }
 
-// Destroy removes the allocation's directory with all that is in it. What is gone
-// already is not an error.
+// Destroy removes the allocation's directory with all that is in it, and nothing of what is mounted
+// there. What is gone already is not an error.
 func (d *Dir) Destroy() error {
+	if err := UnmountBelow(d.root); err != nil {
+		return err
+	}
 	failpoint.Here("allocdir.remove")
 	err := os.RemoveAll(d.root)
 	failpoint.Here("allocdir.removed")
@@ -219,15 +222,18 @@ func (d *Dir) Destroy() error {
 }
 
 // Usage is what the directory takes on disk, in bytes, links counted as themselves.
-// What vanishes meanwhile is not counted.
+// What vanishes meanwhile is not counted, and neither are secrets.
 func (d *Dir) Usage(ctx context.Context) (int64, error) {
 	var total int64
-	err := filepath.WalkDir(d.root, func(_ string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil || e == nil {
 			return nil
+		}
+		if e.IsDir() && e.Name() == SecretsName && filepath.Dir(filepath.Dir(path)) == d.root {
+			return fs.SkipDir // small, and mostly in memory
 		}
 		if info, err := e.Info(); err == nil {
 			total += onDisk(info)

@@ -15,7 +15,9 @@ import (
 
 // found reports whether all that is known of the task's run is its ID: what was stored of it,
 // if anything was, is lost.
-func (r *Runner) found() bool { return r.local.TaskID != "" && len(r.local.Config) == 0 }
+func (r *Runner) found() bool {
+	return r.local.TaskID != "" && len(r.local.Config) == 0 && !r.local.Lost
+}
 
 // onlyID makes a run the task's of which no more than its ID is known.
 func (r *Runner) onlyID(run string) {

@@ -88,21 +88,16 @@ func (h *apiHook) open(dir *allocdir.TaskDir, of owner, tell func(format string,
 // it is its owner's: the secrets directory may be the task's, which may be running. Paths are by
 // way of open directories, so that they are short.
 func listenIn(dir *allocdir.TaskDir, of owner) (_ *net.UnixListener, err error) {
-	private, err := os.MkdirTemp(dir.Alloc.Path(), ".api-*") // 0700
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(private)
-	from, err := openDirectory(private)
-	if err != nil {
-		return nil, err
-	}
-	defer from.Close()
-	to, err := openDirectory(dir.Secrets)
+	to, err := openDirectory(unix.AT_FDCWD, dir.Secrets)
 	if err != nil {
 		return nil, err
 	}
 	defer to.Close()
+	from, err := newPrivate(to)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Unlinkat(int(to.Fd()), privateName, unix.AT_REMOVEDIR); from.Close() }() // or the next one does
 	made := fmt.Sprintf("/proc/self/fd/%d/s", from.Fd())
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
 	if err != nil {
@@ -125,9 +120,45 @@ func listenIn(dir *allocdir.TaskDir, of owner) (_ *net.UnixListener, err error) 
 	return l, nil
 }
 
+// privateName is the name of the directory that a socket is made in.
+const privateName = ".api"
+
+// newPrivate makes a directory that is the agent's alone in one that may be a task's: in that, as a
+// socket cannot be moved to another file system. What a task puts in its place is not taken for it.
+func newPrivate(in *os.File) (*os.File, error) {
+	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", in.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if err := root.RemoveAll(privateName); err != nil { // an earlier agent's
+		return nil, err
+	}
+	if err := root.Mkdir(privateName, 0o700); err != nil {
+		return nil, err
+	}
+	made, err := openDirectory(int(in.Fd()), privateName)
+	if err != nil {
+		return nil, err
+	}
+	var is unix.Stat_t
+	if err = unix.Fstat(int(made.Fd()), &is); err == nil && (int(is.Uid) != os.Geteuid() || is.Mode&0o77 != 0) {
+		err = errors.New("the directory that it is made in was replaced")
+	}
+	if err != nil {
+		made.Close()
+		return nil, err
+	}
+	return made, nil
+}
+
 // openDirectory opens a directory by its name, and nothing that a link leads to.
-func openDirectory(path string) (*os.File, error) {
-	return os.OpenFile(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+func openDirectory(in int, name string) (*os.File, error) {
+	fd, err := unix.Openat(in, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 func (h *apiHook) Exited(context.Context) error { h.close(); return nil }
@@ -141,7 +172,7 @@ func (h *apiHook) close() {
 	}
 	h.stop()
 	h.stop = nil
-	if secrets, err := openDirectory(filepath.Dir(h.path)); err == nil {
+	if secrets, err := openDirectory(unix.AT_FDCWD, filepath.Dir(h.path)); err == nil {
 		_ = unix.Unlinkat(int(secrets.Fd()), APISocket, 0) // the next start replaces it
 		secrets.Close()
 	}

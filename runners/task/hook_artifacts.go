@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os/user"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,7 +24,8 @@ import (
 
 // artifactsHook downloads a task's artifacts, one after the other, as a later one may
 // be written over an earlier one. Each is downloaded once: those that were, before one
-// failed, are not again when the task is tried again.
+// failed, are not again when the task is tried again. What is in the secrets directory ends with
+// that, and is downloaded again for the next one.
 type artifactsHook struct{ limits artifact.Limits }
 
 func (artifactsHook) Name() string { return "artifacts" }
@@ -37,7 +39,8 @@ func (h artifactsHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pre
 		if err != nil {
 			return result, err
 		}
-		if result.Data[key] != "" {
+		state := artifactDone(req, a)
+		if result.Data[key] == state {
 			continue
 		}
 		if told.event == nil {
@@ -48,10 +51,27 @@ func (h artifactsHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pre
 		if err := h.fetch(ctx, req, a, told); err != nil {
 			return result, artifactFailed(*a.GetterSource, err)
 		}
-		result.Data[key] = "done"
+		result.Data[key] = state
 	}
 	result.Done = true
 	return result, nil
+}
+
+// Repeats implements [RepeatedHook].
+func (artifactsHook) Repeats(req *PrestartRequest) bool {
+	return slices.ContainsFunc(req.Task.Artifacts, func(a *nomad.TaskArtifact) bool { return inSecrets(req, a) })
+}
+
+func inSecrets(req *PrestartRequest, a *nomad.TaskArtifact) bool {
+	return req.Dir.InSecrets(req.Env.Replace(structs.Deref(a.RelativeDest)))
+}
+
+// artifactDone is what is left of an artifact that is downloaded, and there still.
+func artifactDone(req *PrestartRequest, a *nomad.TaskArtifact) string {
+	if inSecrets(req, a) {
+		return "done " + req.Dir.SecretsSince()
+	}
+	return "done"
 }
 
 // progressEvery is how often it is told how far a download has come: each time is a durable

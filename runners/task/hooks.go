@@ -38,6 +38,13 @@ type PrestartHook interface {
 	Prestart(ctx context.Context, req *PrestartRequest) (*PrestartResult, error)
 }
 
+// RepeatedHook is a prestart hook that may have to run again although it is done, since what it left in
+// memory may have gone.
+type RepeatedHook interface {
+	PrestartHook
+	Repeats(req *PrestartRequest) bool
+}
+
 // PoststartHook runs after each start, and after a task was found running that an
 // earlier agent started. Errors are events only.
 type PoststartHook interface {
@@ -139,14 +146,20 @@ func (r *Runner) prestart(ctx context.Context, driver Driver, b *taskenv.Builder
 		if left == nil {
 			left = &state.HookState{}
 		}
-		if left.Done {
+		repeated, repeats := h.(RepeatedHook)
+		if left.Done && !repeats {
 			r.applyEnv(b, h.Name(), left)
 			continue
 		}
-		result, err := hook.Prestart(ctx, &PrestartRequest{
+		req := &PrestartRequest{
 			Node: r.cfg.Node(), Alloc: alloc, Task: task, Resources: r.resources(alloc), Isolated: isolates(driver),
 			Dir: r.cfg.Dir, Env: b.Build(), Previous: maps.Clone(left.Data), Emit: r.emit, Amend: r.amend,
-		})
+		}
+		if left.Done && !repeated.Repeats(req) {
+			r.applyEnv(b, h.Name(), left)
+			continue
+		}
+		result, err := hook.Prestart(ctx, req)
 		if err == nil || result != nil {
 			r.keepResult(h.Name(), left, result)
 		}

@@ -20,7 +20,7 @@ import (
 
 // builtin are the hooks that every task has, in their order, before all others.
 func builtin(cfg Config, limits Limits) []Hook {
-	return []Hook{validateHook{}, dirHook{}, logsHook{}, &identitiesHook{signer: cfg.Identities}, &apiHook{api: cfg.API, logger: cfg.Logger.With("task", cfg.Task)}, payloadHook{}, artifactsHook{limits.Artifact}, volumesHook{}}
+	return []Hook{validateHook{}, dirHook{}, secretsHook{inMemory: cfg.SecretsInMemory, dir: cfg.Dir}, logsHook{}, &identitiesHook{signer: cfg.Identities}, &apiHook{api: cfg.API, logger: cfg.Logger.With("task", cfg.Task)}, payloadHook{}, artifactsHook{limits.Artifact}, volumesHook{}}
 }
 
 // last are those after all others: what they render may refer to devices.
@@ -69,6 +69,43 @@ func (dirHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartResul
 	}
 	return &PrestartResult{Done: true}, nil
 }
+
+// secretsHook sees to it that the secrets directory is there and, where it can be, in memory: the
+// machine's end takes it away then. It ends with the task.
+type secretsHook struct {
+	inMemory bool
+	dir      *allocdir.TaskDir
+}
+
+func (secretsHook) Name() string { return "secrets" }
+
+func (h secretsHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartResult, error) {
+	return nil, recoverable(req.Dir.ReadySecrets(h.inMemory, secretsMB(req.Task)))
+}
+
+// secretsMB is how large a task's secrets directory is in memory.
+func secretsMB(t *nomad.Task) int {
+	if r := t.Resources; r != nil && structs.Deref(r.SecretsMB) > 0 {
+		return *r.SecretsMB
+	}
+	return allocdir.DefaultSecretsMB
+}
+
+// Poststart is for a task that an earlier agent started: what was mounted may have gone since.
+func (h secretsHook) Poststart(_ context.Context, req *PoststartRequest) error {
+	if !h.inMemory {
+		return nil
+	}
+	r := req.Runner
+	returned, err := h.dir.ReturnSecrets(secretsMB(r.Task()))
+	if err != nil || !returned {
+		return err
+	}
+	r.logger.Warn("the task's secrets directory was not mounted any more: it is again, and empty until the task starts next", "path", h.dir.Secrets)
+	return ownerOf(r.Task(), req.Env(), isolates(r.running().driver)).giveSecrets(h.dir)
+}
+
+func (h secretsHook) Stop(context.Context) error { return h.dir.DropSecrets() }
 
 // logsHook sees to it that logs can be written before anything writes one.
 type logsHook struct{}

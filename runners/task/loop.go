@@ -179,7 +179,7 @@ func (r *Runner) release(run *invocation) {
 // forget drops what is needed to find a run again. It becomes durable with the decision
 // on what is next.
 func (r *Runner) forget() {
-	r.local.TaskID, r.local.Handle, r.local.Config, r.local.Network = "", nil, nil, nil
+	r.local.TaskID, r.local.Handle, r.local.Config, r.local.Network, r.local.Lost = "", nil, nil, nil, false
 	r.unsaved = true
 }
 

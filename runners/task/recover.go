@@ -133,6 +133,9 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		// The task may well run: a missing driver does not mean that it ended.
 		return nil, recoverable(err)
 	}
+	if r.local.Lost {
+		r.regain(run)
+	}
 	switch {
 	case r.found():
 		return r.takeBack(ctx, run)
@@ -160,6 +163,24 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		}
 	}
 	return run, nil
+}
+
+// regain has a run be given to its driver as the job has it now, where what it was started with was
+// sealed with a key that is gone: the environment is without what was secret in it.
+func (r *Runner) regain(run *invocation) {
+	r.logger.Warn("the key is gone that the task's environment was sealed with: it goes on, and its restart makes all of that anew", "id", r.local.TaskID)
+	alloc, task := r.current()
+	cfg, err := r.config(alloc, task, r.hooksEnv(r.envBuilder(alloc, task, run.driver)).Build(), run.driver)
+	if err == nil {
+		cfg.Id = r.local.TaskID
+		run.config = cfg
+		r.local.Config, err = cfg.MarshalVT()
+	}
+	if err != nil {
+		r.logger.Warn("the task's configuration cannot be made anew: its driver knows the task by its ID", "error", err)
+		return
+	}
+	r.local.Lost, r.unsaved = false, true
 }
 
 // recoverStart recovers a start whose answer the earlier agent could not store. A
@@ -194,7 +215,7 @@ func isFault(err error) bool {
 // has the handle of what may have been started.
 func (r *Runner) stored() (*invocation, error) {
 	run := &invocation{config: &wasmnodev1.TaskConfig{}, done: make(chan struct{})}
-	if r.found() {
+	if r.found() || r.local.Lost {
 		run.config.Id, run.config.Name, run.config.AllocId = r.local.TaskID, r.cfg.Task, r.cfg.Alloc.ID
 	}
 	if err := run.config.UnmarshalVT(r.local.Config); err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -448,6 +449,82 @@ func TestAnUpdateWithoutTheTaskKillsIt(t *testing.T) {
 		<-f.r.WaitCh()
 		require.Equal(t, []string{received, setup, begun, "Killing: update missing task", exit0, killed}, f.events())
 		require.True(t, f.r.State().Failed)
+		f.finish()
+	})
+}
+
+// forgetful is a store whose key is gone.
+type forgetful struct{ state.DB }
+
+func (f forgetful) Task(allocID, name string) (*state.TaskLocal, *structs.TaskState, error) {
+	local, s, err := f.DB.Task(allocID, name)
+	if err != nil || local == nil {
+		return local, s, err
+	}
+	lost := *local
+	lost.Config, lost.Lost = nil, true
+	lost.Hooks = map[string]*state.HookState{}
+	for name, h := range local.Hooks {
+		lost.Hooks[name] = &state.HookState{Done: h.Done, Mounts: h.Mounts, Devices: h.Devices}
+	}
+	return &lost, s, nil
+}
+
+func TestATaskGoesOnWhenWhatItWasToldCannotBeReadAnyMore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"run_for": "1h"}).service()
+		f.task.Env = map[string]string{"COLOR": "blue"}
+		f.task.Templates = []*nomad.Template{{EmbeddedTmpl: ptr("PASSWORD=swordfish"), DestPath: ptr("local/env"), Envvars: ptr(true)}}
+		f.start()
+		synctest.Wait()
+		before, stored := f.events(), f.db
+		was, _, err := stored.Task("a1", "web")
+		require.NoError(t, err)
+		require.Contains(t, string(was.Config), "swordfish")
+
+		f.db = forgetful{stored}
+		f.restartAgent()
+		synctest.Wait()
+		f.db = stored
+		require.Equal(t, before, f.events())
+		require.Equal(t, 1, f.world.Started("web"))
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		now, _, err := stored.Task("a1", "web")
+		require.NoError(t, err)
+		require.Equal(t, was.TaskID, now.TaskID)
+		require.Contains(t, string(now.Config), "blue", "what the job says is known")
+
+		f.restartAgent()
+		synctest.Wait()
+		require.NoError(t, f.r.Restart(task.RestartRequest{Reason: "wanted"}))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 2, f.world.Started("web"))
+		now, _, err = stored.Task("a1", "web")
+		require.NoError(t, err)
+		require.Contains(t, string(now.Config), "swordfish", "it has started again")
+		f.finish()
+	})
+}
+
+// What such a task ran in is gone with the machine: it starts again as any other.
+func TestATaskWhoseKeyAndRunAreGoneStartsAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"run_for": "1h"}).service()
+		f.start()
+		synctest.Wait()
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		f.world.Lose()
+		f.db = forgetful{f.db}
+		f.build()
+		require.NoError(t, f.r.Restore())
+		go f.r.Run()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, structs.TaskRunning, f.r.State().State)
+		require.Equal(t, 2, f.world.Started("web"))
 		f.finish()
 	})
 }

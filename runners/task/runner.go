@@ -57,6 +57,8 @@ type Config struct {
 	API API
 	// Left is what outlived the last agent; optional: that is not known.
 	Left Left
+	// SecretsInMemory has the secrets directory be in memory; otherwise it is on the disk.
+	SecretsInMemory bool
 	// Devices has the devices reserved that the task was given; optional: a task that
 	// was given some does not start.
 	Devices Devices

@@ -135,7 +135,7 @@ func (r *Runner) storeStart(driver Driver, cfg *wasmnodev1.TaskConfig) error {
 	if err != nil {
 		return fmt.Errorf("encode the task's configuration: %w", err)
 	}
-	r.local.TaskID, r.local.Config, r.local.Handle, r.local.Network = cfg.GetId(), data, nil, nil
+	r.local.TaskID, r.local.Config, r.local.Handle, r.local.Network, r.local.Lost = cfg.GetId(), data, nil, nil, false
 	r.local.Driver, r.local.PluginDigest = driver.Name(), driver.PluginDigest()
 	r.unsaved = true
 	return recoverable(r.inRoom(r.save))

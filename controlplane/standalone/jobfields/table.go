@@ -112,7 +112,7 @@ var table = map[string]map[string]fate{
 		"Devices": done(scheduling), "Networks": done(scheduling),
 		"Cores": done(scheduling), "NUMA": inside(),
 		"DiskMB": warned(obsolete + ": use the group's ephemeral_disk"), "IOPS": warned(obsolete),
-		"SecretsMB": warned("it has no effect: the secrets directory is bounded by the disk"),
+		"SecretsMB": done(scheduling),
 	},
 	"NUMAResource": {
 		"Affinity": warned("it has no effect: the cores that a task gets are the lowest free ones").but("none"),

@@ -273,8 +273,11 @@ func (u *use) assignTasks(n *structs.Node, cl *claim, g *nomad.TaskGroup, r *str
 			continue
 		}
 		given.CPUMHz = structs.Deref(t.Resources.CPU)
-		given.MemoryMB = structs.Deref(t.Resources.MemoryMB)
-		given.MemoryMaxMB = structs.Deref(t.Resources.MemoryMaxMB)
+		secrets := structs.Deref(t.Resources.SecretsMB) // they are in memory, beside what the task uses
+		given.MemoryMB = structs.Deref(t.Resources.MemoryMB) + secrets
+		if given.MemoryMaxMB = structs.Deref(t.Resources.MemoryMaxMB); given.MemoryMaxMB > 0 {
+			given.MemoryMaxMB += secrets
+		}
 		for range structs.Deref(t.Resources.Cores) {
 			for core < n.Resources.Cores && (n.ReservedCores.Has(core) || !u.free(coreThing(core), cl)) {
 				core++

@@ -77,6 +77,7 @@ func TestWhichChangesTasksTakeWhileTheyRun(t *testing.T) {
 		"meta":                task(func(t *nomad.Task) { t.Meta = map[string]string{"k": "v"} }),
 		"cpu":                 task(func(t *nomad.Task) { t.Resources = &nomad.Resources{CPU: new(7)} }),
 		"memory_max":          task(func(t *nomad.Task) { t.Resources = &nomad.Resources{MemoryMaxMB: new(700)} }),
+		"secrets":             task(func(t *nomad.Task) { t.Resources = &nomad.Resources{SecretsMB: new(2)} }),
 		"devices":             task(func(t *nomad.Task) { t.Resources = &nomad.Resources{Devices: []*nomad.RequestedDevice{{Name: "gpu"}}} }),
 		"artifacts":           task(func(t *nomad.Task) { t.Artifacts = []*nomad.TaskArtifact{{GetterSource: new("http://x")}} }),
 		"templates":           task(func(t *nomad.Task) { t.Templates = []*nomad.Template{{EmbeddedTmpl: new("x")}} }),

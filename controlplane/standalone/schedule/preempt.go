@@ -242,7 +242,7 @@ func (t *trial) short() shortage {
 		sh.devices = append(sh.devices, devicesOf(task)...)
 		if r := task.Resources; r != nil {
 			asked.cpu += structs.Deref(r.CPU)
-			asked.memory += structs.Deref(r.MemoryMB)
+			asked.memory += structs.Deref(r.MemoryMB) + structs.Deref(r.SecretsMB)
 			sh.cores += structs.Deref(r.Cores)
 		}
 	}

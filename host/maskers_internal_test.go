@@ -1,0 +1,64 @@
+package host
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/secrets"
+)
+
+// built returns what builds a masker of a secret, and counts how often it does.
+func built(secret string, times *int) func() *secrets.Masker {
+	return func() *secrets.Masker {
+		*times++
+		k := &secrets.Masker{}
+		k.Hide(secret)
+		return k
+	}
+}
+
+func TestTheSecretsOfATaskAreGatheredOnce(t *testing.T) {
+	var m maskers
+	one, again := &wasmnodev1.TaskConfig{Id: "one"}, &wasmnodev1.TaskConfig{Id: "one"}
+	times := 0
+	first := m.of(one, nil, built("swordfish", &times))
+	require.Same(t, first, m.of(one, nil, built("swordfish", &times)))
+	require.Equal(t, 1, times)
+	require.Equal(t, "a masked-ma", m.of(one, nil, nil).Line("a swordfish", false))
+
+	m.of(again, nil, built("swordfish2", &times))
+	m.of(one, []byte("{}"), built("swordfish3", &times))
+	m.of(nil, nil, built("swordfish4", &times))
+	require.Equal(t, 4, times, "of another start, another configuration, no task")
+
+	m.forget(&wasmnodev1.TaskConfig{Id: "one"})
+	require.Len(t, m.kept, 1, "of no task")
+	require.Equal(t, len("swordfish4"), m.size)
+	m.reset()
+	m.of(nil, nil, built("swordfish4", &times))
+	require.Equal(t, 5, times)
+}
+
+func TestWhatIsKeptOfSecretsIsBounded(t *testing.T) {
+	var m maskers
+	times := 0
+	tasks := make([]*wasmnodev1.TaskConfig, maxMaskers+1)
+	for i := range tasks {
+		tasks[i] = &wasmnodev1.TaskConfig{Id: fmt.Sprint(i)}
+		m.of(tasks[i], nil, built("swordfish", &times))
+		m.of(tasks[0], nil, built("swordfish", &times)) // it is used again and again
+	}
+	require.Len(t, m.kept, maxMaskers)
+	require.Equal(t, len(tasks), times)
+	m.of(tasks[1], nil, built("swordfish", &times))
+	require.Equal(t, len(tasks)+1, times, "the one that was not used for longest has gone")
+
+	large := strings.Repeat("x", maxMaskerBytes)
+	m.of(&wasmnodev1.TaskConfig{Id: "large"}, nil, built(large, &times))
+	require.Len(t, m.kept, 1)
+	require.Equal(t, maxMaskerBytes, m.size, "as much as one task may have")
+}
