@@ -23,24 +23,27 @@ func built(secret string, times *int) func() *secrets.Masker {
 
 func TestTheSecretsOfATaskAreGatheredOnce(t *testing.T) {
 	var m maskers
-	one, again := &wasmnodev1.TaskConfig{Id: "one"}, &wasmnodev1.TaskConfig{Id: "one"}
+	one := &wasmnodev1.TaskConfig{Id: "one", Env: map[string]string{"A": "1", "B": "2"}}
 	times := 0
 	first := m.of(one, nil, built("swordfish", &times))
 	require.Same(t, first, m.of(one, nil, built("swordfish", &times)))
 	require.Equal(t, 1, times)
 	require.Equal(t, "a masked-ma", m.of(one, nil, nil).Line("a swordfish", false))
 
-	m.of(again, nil, built("swordfish2", &times))
+	one.Env["A"] = "3"
+	m.of(one, nil, built("swordfish2", &times))
+	one.DriverConfig = []byte("{}")
+	m.of(one, nil, built("swordfish5", &times))
 	m.of(one, []byte("{}"), built("swordfish3", &times))
 	m.of(nil, nil, built("swordfish4", &times))
-	require.Equal(t, 4, times, "of another start, another configuration, no task")
+	require.Equal(t, 5, times, "of other variables, another block, another configuration, no task")
 
 	m.forget(&wasmnodev1.TaskConfig{Id: "one"})
 	require.Len(t, m.kept, 1, "of no task")
 	require.Equal(t, len("swordfish4"), m.size)
 	m.reset()
 	m.of(nil, nil, built("swordfish4", &times))
-	require.Equal(t, 5, times)
+	require.Equal(t, 6, times)
 }
 
 func TestWhatIsKeptOfSecretsIsBounded(t *testing.T) {

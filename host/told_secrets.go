@@ -1,7 +1,7 @@
 package host
 
 import (
-	"bytes"
+	"hash/maphash"
 	"slices"
 	"sync"
 
@@ -19,8 +19,8 @@ const (
 	maxMaskerBytes = secrets.MaxBytes
 )
 
-// maskers are those of a plugin's tasks: what a task was told does not change while it runs. The zero
-// value has none. It is safe for concurrent use.
+// maskers are those of a plugin's tasks, most of which are told the same in each call. The zero value has
+// none. It is safe for concurrent use.
 type maskers struct {
 	mu   sync.Mutex
 	kept []keptMasker // the newest last
@@ -28,17 +28,18 @@ type maskers struct {
 }
 
 type keptMasker struct {
-	task   *wasmnodev1.TaskConfig // nil: of the calls that are about none
-	config []byte                 // the plugin's
+	task string // its ID; empty: of the calls that are about none
+	told uint64 // as of told
 	*secrets.Masker
 }
 
-// of returns the masker of a task, which build makes if there is none yet.
+// of returns the masker of a task, which build makes if there is none yet of what it was told.
 func (m *maskers) of(task *wasmnodev1.TaskConfig, config []byte, build func() *secrets.Masker) *secrets.Masker {
-	if k := m.find(task, config); k != nil {
+	sum := told(task, config)
+	if k := m.find(task.GetId(), sum); k != nil {
 		return k
 	}
-	k := keptMasker{task, config, build()} // a second one at the same time does no harm
+	k := keptMasker{task.GetId(), sum, build()} // a second one at the same time does no harm
 	k.Ready()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,10 +51,10 @@ func (m *maskers) of(task *wasmnodev1.TaskConfig, config []byte, build func() *s
 }
 
 // find returns nil where there is none.
-func (m *maskers) find(task *wasmnodev1.TaskConfig, config []byte) *secrets.Masker {
+func (m *maskers) find(task string, told uint64) *secrets.Masker {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i := slices.IndexFunc(m.kept, func(k keptMasker) bool { return k.task == task && bytes.Equal(k.config, config) })
+	i := slices.IndexFunc(m.kept, func(k keptMasker) bool { return k.task == task && k.told == told })
 	if i < 0 {
 		return nil
 	}
@@ -74,7 +75,7 @@ func (m *maskers) forget(task *wasmnodev1.TaskConfig) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := len(m.kept) - 1; i >= 0; i-- {
-		if of := m.kept[i].task; of != nil && of.GetId() == task.GetId() {
+		if of := m.kept[i].task; of != "" && of == task.GetId() {
 			m.remove(i)
 		}
 	}
@@ -84,6 +85,19 @@ func (m *maskers) forget(task *wasmnodev1.TaskConfig) {
 func (m *maskers) remove(i int) {
 	m.size -= m.kept[i].Bytes()
 	m.kept = slices.Delete(m.kept, i, i+1)
+}
+
+var toldSeed = maphash.MakeSeed()
+
+// told is a sum of all that a task was told, and a plugin's configuration, that a secret may be in.
+func told(task *wasmnodev1.TaskConfig, config []byte) uint64 {
+	sum := maphash.Bytes(toldSeed, config) ^ maphash.Bytes(toldSeed, task.GetDriverConfig())<<1
+	for _, env := range []map[string]string{task.GetEnv(), task.GetDeviceEnv()} {
+		for name, value := range env { // in any order
+			sum += maphash.Comparable(toldSeed, [2]string{name, value})
+		}
+	}
+	return sum
 }
 
 // shown is a text of the guest's for logs, events and errors, with the secrets of the call in progress
