@@ -355,6 +355,8 @@ func TestAProgramOutsideOfTheGrantedDirectoriesIsNotStarted(t *testing.T) {
 		"FIFO":             {&wasmnodev1.WasmStartRequest{Module: "local/fifo"}, abi.InvalidArgument, "is not a file"},
 		"no module":        {&wasmnodev1.WasmStartRequest{Module: "local/text"}, abi.InvalidArgument, "not a WebAssembly module"},
 		"mount of host":    {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/etc", HostPath: "/etc"}}}, abi.PermissionDenied, `nor granted: add plugin "test" { grant { wasm { directories = ["/etc"] } } }`},
+		"module of host":   {&wasmnodev1.WasmStartRequest{Module: "/etc"}, abi.PermissionDenied, `{ directories = ["/"] }`}, // that it is a directory is not told
+		"mount of a file":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/x", HostPath: outside + "/secret.wasm"}}}, abi.PermissionDenied, fmt.Sprintf(`{ directories = [%q] }`, outside+"/secret.wasm")},
 		"mount by a link":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/x", HostPath: "out"}}}, abi.FailedPrecondition, "escapes"},
 		"relative target":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "x", HostPath: "local"}}}, abi.InvalidArgument, "is not absolute"},
 		"missing mount":    {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/x", HostPath: "none"}}}, abi.NotFound, "mount none: no such file"},

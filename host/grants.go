@@ -3,8 +3,6 @@ package host
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -166,15 +164,6 @@ func (g Grants) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// NearestDirectory is the smallest directory that can be granted to have a path in it: the
-// path itself, if it is one.
-func NearestDirectory(path string) string {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return path
-	}
-	return filepath.Dir(path)
 }
 
 // MissingGrantError names what a plugin needs that the operator has not granted.

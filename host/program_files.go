@@ -46,8 +46,10 @@ func programFilesOf(c *call, g WasmGrant) programFiles {
 	return r
 }
 
-// resolve returns a path as one of the base directories and the rest below it.
-func (r programFiles) resolve(path string, bases []string) (base, rest string, err error) {
+// resolve returns a path as one of the base directories and the rest below it. A file that is
+// not granted needs its directory granted; what is there is not looked at, since a guest reads
+// the answer.
+func (r programFiles) resolve(path string, file bool) (base, rest string, err error) {
 	if path == "" || strings.ContainsRune(path, 0) {
 		return "", "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a path", plaintext.Line(path, 256)))
 	}
@@ -61,19 +63,23 @@ func (r programFiles) resolve(path string, bases []string) (base, rest string, e
 		return r.task, path, nil
 	}
 	clean := filepath.Clean(path)
-	for _, base := range bases {
+	for _, base := range slices.Concat(r.own, r.dirs) {
 		if rest, err := filepath.Rel(base, clean); base != "" && err == nil && filepath.IsLocal(rest) {
 			return base, rest, nil
 		}
 	}
-	fix := fmt.Sprintf("plugin %q { grant { wasm { directories = [%q] } } }", r.plugin, plaintext.Line(NearestDirectory(clean), 256))
+	needed := clean
+	if file {
+		needed = filepath.Dir(clean)
+	}
+	fix := fmt.Sprintf("plugin %q { grant { wasm { directories = [%q] } } }", r.plugin, plaintext.Line(needed, 256))
 	return "", "", &notGrantedError{abi.NewError(abi.PermissionDenied, fmt.Sprintf(
 		"path %s is neither in the task's directory nor granted: add %s", plaintext.Line(path, 256), fix)), fix}
 }
 
 // readModule reads a program's module.
 func (r programFiles) readModule(ctx context.Context, path string) (scan.Source, error) {
-	base, rest, err := r.resolve(path, slices.Concat(r.own, r.dirs))
+	base, rest, err := r.resolve(path, true)
 	if err != nil {
 		return scan.Source{}, err
 	}
@@ -138,7 +144,7 @@ func (r programFiles) mounts(ctx context.Context, asked []*wasmnodev1.Mount) ([]
 		if !filepath.IsAbs(m.GetTaskPath()) {
 			return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount target %q is not absolute", plaintext.Line(m.GetTaskPath(), 256)))
 		}
-		base, rest, err := r.resolve(m.GetHostPath(), slices.Concat(r.own, r.dirs))
+		base, rest, err := r.resolve(m.GetHostPath(), false)
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +164,7 @@ func (r programFiles) input(path string) (*workload.Mount, error) {
 	if path == "" {
 		return nil, nil
 	}
-	base, rest, err := r.resolve(path, slices.Concat(r.own, r.dirs))
+	base, rest, err := r.resolve(path, true)
 	if err != nil {
 		return nil, err
 	}

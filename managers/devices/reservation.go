@@ -3,7 +3,9 @@ package devices
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -140,10 +142,19 @@ func (c *editCheck) mount(m *wasmnodev1.EditedMount) error {
 			key = "read_write"
 		}
 		return &host.MissingGrantError{Plugin: c.plugin, Capability: "for " + out.HostPath,
-			Fix: fmt.Sprintf("plugin %q { grant { fs { %s = [%q] } } }", c.plugin, key, host.NearestDirectory(out.HostPath))}
+			Fix: fmt.Sprintf("plugin %q { grant { fs { %s = [%q] } } }", c.plugin, key, nearestDirectory(out.HostPath))}
 	}
 	c.out.Mounts = append(c.out.Mounts, out)
 	return nil
+}
+
+// nearestDirectory is the smallest directory that can be granted to have a path in it: the
+// path itself, if it is one.
+func nearestDirectory(path string) string {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return path
+	}
+	return filepath.Dir(path)
 }
 
 // target checks a path in the task, which no other edit may have and which must not
