@@ -269,10 +269,7 @@ func Registry(t testing.TB) string {
 	t.Helper()
 	need(t, "docker-registry", "docker-registry")
 	dir := directory(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
+	address := ownAddress(t)
 	require.NoError(t, os.WriteFile(dir+"/users", []byte(User+":"+passwordHash+"\n"), 0o600))
 	require.NoError(t, os.WriteFile(dir+"/config.yml", fmt.Appendf(nil, `version: 0.1
 log: {level: warn}
@@ -289,6 +286,16 @@ auth: {htpasswd: {realm: test, path: %s/users}}
 		return response.Body.Close() == nil && response.StatusCode == http.StatusUnauthorized
 	}, longest, 20*time.Millisecond, "the registry does not start")
 	return address
+}
+
+// ownAddress is an address for a program that does not tell which port it has been given. The host is
+// this process's own, where nobody else is given the port before the program has it.
+func ownAddress(t testing.TB) string {
+	pid := os.Getpid()
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+pid>>16&0x7f, pid>>8&0xff, pid&0xff))
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
 }
 
 // Publish pushes an image to a registry under a name, REGISTRY/REPOSITORY, with the tag 1,

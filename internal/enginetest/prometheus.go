@@ -1,7 +1,6 @@
 package enginetest
 
 import (
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -20,10 +19,7 @@ func Prometheus(t testing.TB, config string) (url string) {
 	}
 	Program(t, "prometheus", "prometheus")
 	dir := directory(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0") // it does not tell which port it has been given
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
+	address := ownAddress(t)
 	start(t, dir, exec.Command("prometheus", "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", address), func() {})
 	require.Eventually(t, func() bool {
 		response, err := http.Get("http://" + address + "/-/ready")
