@@ -87,7 +87,7 @@ func writeKernelMachine(t *testing.T, images, task string, port int) string {
 	require.NoError(t, err)
 	initramfs := filepath.Join(images, "initramfs")
 	makeInitramfs(t, initramfs)
-	text := read(t, writeMachine(t, images, "linux", "30s", fmt.Sprintf(`
+	text := read(t, writeMachine(t, images, "linux", "3m", fmt.Sprintf(`
         use_thin_copy     = true
         drive_interface   = "virtio"
         graceful_shutdown = true
@@ -136,6 +136,8 @@ func TestAKernelBootsServesAndIsShutDown(t *testing.T) {
 	t.Cleanup(loopback.Close)
 	s := newSite(t, "qemu")
 	s.grant(t, fmt.Sprintf(qemuPlugin, tools, images))
+	// The guest computes on a busy machine, emulated: its agent may take long to answer.
+	write(t, s.config, strings.Replace(read(t, s.config), "client {", "client {\n  max_kill_timeout = \"3m\"", 1))
 	n := s.start(t)
 	task := "linux-" + strings.Repeat("x", 50)
 	n.out(t, "job", "run", "-detach", writeKernelMachine(t, images, task, loopback.Listener.Addr().(*net.TCPAddr).Port))

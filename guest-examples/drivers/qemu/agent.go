@@ -15,9 +15,9 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/network"
 )
 
-// Bounds of a guest agent, which is in the guest's hands: its answer has to be there in agentTime, as
-// commands for one that does not run wait in the channel, and where another program has the channel,
-// there is no answer either. Of what it says, so much is read, and of a refusal so much is told.
+// Bounds of a guest agent, which is in the guest's hands: its answer has to be there in a quarter
+// of the time, or in agentTime if that is more, as commands for one that does not run wait in the channel,
+// and where another program has the channel, there is no answer either. Of what it says, so much is read, and of a refusal so much is told.
 const (
 	agentTime    = 3 * time.Second
 	agentBytes   = 1 << 20
@@ -38,7 +38,7 @@ func shutDown(ctx context.Context, socket string, deadline time.Time) error {
 	now := time.Now()
 	half := deadline.Sub(now) / 2
 	said := &io.LimitedReader{R: conn, N: agentBytes}
-	if err := synchronize(conn, said, now, now.Add(min(agentTime, half))); err != nil {
+	if err := synchronize(conn, said, now, now.Add(min(max(agentTime, half/2), half))); err != nil {
 		return err
 	}
 	if err := conn.SetDeadline(now.Add(half)); err != nil {

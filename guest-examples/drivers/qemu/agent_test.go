@@ -136,7 +136,7 @@ func TestAGuestAgentThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
 					_ = conn.Close()
 				}
 			}()
-			_, err := node.StopTask(task, handle, "SIGINT", time.Minute)
+			_, err := node.StopTask(task, handle, "SIGINT", 8*time.Second)
 			require.NoError(t, err)
 			require.Equal(t, "qmp_capabilities", <-got)
 			require.Equal(t, "system_powerdown", <-got)

@@ -33,7 +33,8 @@ func (*qemu) StopTask(ctx context.Context, taskID string, h *driver.TaskHandle, 
 	}
 	monitorAt, agentAt, _ := strings.Cut(string(h.DriverState), stateSeparator)
 	deadline := time.Now().Add(timeout)
-	m, err := openMonitor(ctx, monitorAt, deadline)
+	// However short the timeout is, the emulator can be told to end.
+	m, err := openMonitor(ctx, monitorAt, time.Now().Add(max(timeout, quitTime)))
 	if err != nil {
 		return nil, abi.NewError(abi.CodeOf(err), "the machine's monitor: "+err.Error())
 	}
