@@ -18,6 +18,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/runners/allocdir/allocdirtest"
 )
 
 // faults is what goes wrong in one round of a campaign.
@@ -125,10 +126,11 @@ const (
 )
 
 // campaignDir is a directory whose data directory is on disks of its own, if this machine
-// lets the test mount them.
+// lets the test mount them: they leave with what the site's tasks have mounted on them.
 func campaignDir(t *testing.T) (dir string, mounted bool) {
 	t.Helper()
 	dir = t.TempDir()
+	allocdirtest.Unmount(t, dir)
 	data := filepath.Join(dir, "data")
 	for _, m := range []struct{ dir, size string }{{data, stateDisk}, {filepath.Join(data, "alloc"), allocDisk}} {
 		require.NoError(t, os.Mkdir(m.dir, 0o700))
@@ -136,7 +138,6 @@ func campaignDir(t *testing.T) (dir string, mounted bool) {
 			t.Logf("no disk is filled: this machine lets the test mount nothing: %v", err)
 			return dir, false
 		}
-		t.Cleanup(func() { require.NoError(t, syscall.Unmount(m.dir, syscall.MNT_DETACH)) })
 	}
 	return dir, true
 }

@@ -122,24 +122,31 @@ func (t *tx) nodeEvent(n *structs.Node, subsystem, message string, details map[s
 	n.Events = mergeEvents(n.Events, []structs.NodeEvent{{Time: t.now.UTC(), Subsystem: subsystem, Message: message, Details: details}})
 }
 
-// drainNodes takes the next step of each drain, for which something may have changed.
+// drainNodes takes the steps of each drain for which something may have changed: those that leave
+// may allow others to, which would otherwise wait for whatever is stored next.
 func (t *tx) drainNodes() error {
-	var draining []*structs.Node
-	t.nodes.all(func(_ string, n *structs.Node) {
-		if n.Drain != nil {
-			draining = append(draining, n)
+	for left := true; left; {
+		left = false
+		for _, n := range t.draining() {
+			left = t.drainNode(n) || left
 		}
-	})
-	for _, n := range draining {
-		t.drainNode(n)
 	}
 	return nil
 }
 
-// drainNode has as many allocations of services leave as their groups allow at once, leaves
-// batch jobs to their end, and sends those of the system jobs away when all others have
-// ended. At the deadline all go.
-func (t *tx) drainNode(n *structs.Node) {
+func (t *tx) draining() (nodes []*structs.Node) {
+	t.nodes.all(func(_ string, n *structs.Node) {
+		if n.Drain != nil {
+			nodes = append(nodes, n)
+		}
+	})
+	return nodes
+}
+
+// drainNode has as many allocations of services leave as their groups allow at once, and says
+// whether any did, leaves batch jobs to their end, and sends those of the system jobs away when
+// all others have ended. At the deadline all go.
+func (t *tx) drainNode(n *structs.Node) (left bool) {
 	var services, batch, system []*schedule.Alloc
 	waits := false
 	for _, a := range t.liveByNode.in(n.ID) {
@@ -163,8 +170,11 @@ func (t *tx) drainNode(n *structs.Node) {
 		t.migrate(system)
 		t.completeDrain(n, false)
 	default:
-		t.migrate(t.mayLeave(services))
+		leaving := t.mayLeave(services)
+		t.migrate(leaving)
+		return len(leaving) > 0
 	}
+	return false
 }
 
 // mayLeave picks those of a node's service allocations that their groups can do without:

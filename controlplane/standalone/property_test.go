@@ -214,6 +214,10 @@ func (h *randomLife) check(t *rapid.T) {
 		for key, j := range h.data.jobs {
 			require.Equal(t, tx.status(key, j), *j.Status)
 		}
+		for _, n := range tx.draining() {
+			services := slices.DeleteFunc(tx.liveByNode.in(n.ID), func(a *schedule.Alloc) bool { return *a.Job.Type != nomad.JobTypeService })
+			require.Empty(t, tx.mayLeave(services), "a drain waits for nothing that is stored")
+		}
 		return nil
 	}))
 	for _, a := range h.Allocations() {

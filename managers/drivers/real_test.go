@@ -334,7 +334,7 @@ func TestAStatusIsJSONForTheAPI(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"Name":"a","Type":"driver","Version":"","State":"healthy","Reason":"","Since":"0001-01-01T00:00:00Z","Digest":"","SignedBy":"","CapabilitiesImported":[],"CapabilitiesGranted":[],"File":"",
 		"Stats":{"Calls":0,"Faults":null,"Denied":0,"OutOfTime":0,"OutOfMemory":0,"MemoryBytes":0,"GuestTime":0,"LongestGap":0,"Instances":0,"Copies":0,"AtRest":0,"AtWork":0,
-		"Opened":null,"Helpers":null,"Streams":0,"StreamRead":0,"StreamWritten":0,"NotGranted":null,"Took":null}}`, string(got))
+		"Opened":null,"Helpers":null,"HelpersRunning":0,"KeptValues":0,"KeptBytes":0,"Streams":0,"StreamRead":0,"StreamWritten":0,"NotGranted":null,"Took":null}}`, string(got))
 }
 
 func TestTheReasonOfAPluginWithoutAGrantNamesTheGrant(t *testing.T) {
