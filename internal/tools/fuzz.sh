@@ -19,6 +19,7 @@ declare -A counts=(
 	[FuzzWriterKeepsTheBytes]=3000 # each may write a thousand files
 	[FuzzArguments]=10000          # each is that of every request
 	[FuzzReadRecording]=10000      # each is read and written twice
+	[FuzzADiskStaysInItsPlace]=2000 # the same
 	[FuzzAllocation]=5000          # each reads a whole job
 )
 

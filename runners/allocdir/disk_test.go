@@ -174,16 +174,19 @@ func TestADiskOfTheMostThatItMayHave(t *testing.T) {
 	require.Equal(t, "y", read(t, d, "alloc/data/f"), "the last of a name counts")
 }
 
-func TestDevicesOfADiskAreLeftOutAndNoFileRunsAsItsOwner(t *testing.T) {
+func TestDevicesAndLinksThroughLinksOfADiskAreLeftOutAndNoFileRunsAsItsOwner(t *testing.T) {
 	d := built(t, "web")
 	archive := packed(t,
 		&tar.Header{Name: "alloc/data/null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3},
 		&tar.Header{Name: "alloc/data/pipe", Typeflag: tar.TypeFifo},
 		&tar.Header{Name: "alloc/data/again", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"},
+		&tar.Header{Name: "alloc/data/up", Typeflag: tar.TypeSymlink, Linkname: "../.."},
+		&tar.Header{Name: "alloc/data/out", Typeflag: tar.TypeSymlink, Linkname: "up/.."},
 		&tar.Header{Name: "alloc/data/sudo", Mode: 0o4755, Uid: os.Getuid(), Gid: os.Getgid()})
 	leftOut, err := d.Unpack(t.Context(), bytes.NewReader(archive), []string{"web"}, 1)
 	require.NoError(t, err)
-	require.Equal(t, 3, leftOut)
+	require.Equal(t, 4, leftOut)
+	require.NoError(t, os.Remove(filepath.Join(d.Data(), "up")))
 	entries, err := os.ReadDir(d.Data())
 	require.NoError(t, err)
 	require.Len(t, entries, 1)

@@ -32,8 +32,8 @@ const (
 // Unpack takes over the disk of another node's allocation, from its snapshot: the shared data
 // directory, and the local directories of the tasks named; other tasks' are skipped. Nothing is written
 // anywhere else, whatever the archive says. At most sizeMB is taken, or half of what the file system has left
-// where that is more, with 4 KiB for each file, and at most [MaxDiskEntries]. Devices, pipes and other names of files are left out,
-// and how many were is returned. Nothing of the disk may be there yet. After an error nothing is taken;
+// where that is more, with 4 KiB for each file, and at most [MaxDiskEntries]. Devices, pipes, other names of files and links
+// that go up from a directory that they name (a/../b) are left out, and how many were is returned. Nothing of the disk may be there yet. After an error nothing is taken;
 // one that is the archive's is ErrDisk.
 func (d *Dir) Unpack(ctx context.Context, in io.Reader, tasks []string, sizeMB int) (leftOut int, err error) {
 	room, err := d.room(sizeMB)
@@ -228,6 +228,10 @@ func (u *unpacking) entry(h *tar.Header, content io.Reader) error {
 		if h.Linkname == "" || len(h.Linkname) > maxPath || !staysInside(h.Name, h.Linkname) {
 			return refuse("the link %.100q in it leads out of the allocation's directory", h.Name)
 		}
+		if !path.IsAbs(h.Linkname) && goesBackUp(h.Linkname) {
+			u.leftOut++
+			return nil
+		}
 		err = u.link(name, h.Linkname)
 	default:
 		u.leftOut++
@@ -272,6 +276,19 @@ func (u *unpacking) place(given string) (name string, wanted bool, err error) {
 // path that begins at the root is one of the task's, which may see its directories there. The node follows neither.
 func staysInside(name, to string) bool {
 	return path.IsAbs(to) || filepath.IsLocal(path.Join(path.Dir(name), to))
+}
+
+// goesBackUp reports whether a link goes up from a directory that it names. Where that is a link, too, this may
+// be out of the allocation's directory, although neither of them is.
+func goesBackUp(to string) bool {
+	down := false
+	for part := range strings.SplitSeq(to, "/") {
+		if part == ".." && down {
+			return true
+		}
+		down = down || part != ".." && part != "." && part != ""
+	}
+	return false
 }
 
 func (u *unpacking) dir(name string, mode fs.FileMode) error {

@@ -230,7 +230,7 @@ func (w *Watcher) fetch(ctx context.Context, id string, to *allocdir.Dir, tasks 
 	case err != nil:
 		return "", fmt.Errorf("allocation %s: %w", id, err)
 	case leftOut > 0:
-		return fmt.Sprintf("%d devices, pipes or hard links of the disk of allocation %s are left out: a disk has files, directories and links", leftOut, id), nil
+		return fmt.Sprintf("%d devices, pipes, hard links or links of the form a/../b of the disk of allocation %s are left out: a disk has files, directories and links", leftOut, id), nil
 	}
 	return "", nil
 }
