@@ -105,7 +105,8 @@ func whyEnded(state *os.ProcessState, complaint string, b Bounds) error {
 	switch {
 	case slices.ContainsFunc(shortOfMemory, func(words string) bool { return strings.Contains(complaint, words) }):
 		return &LimitError{fmt.Sprintf("it takes more than %d MB of memory", b.Bytes>>20)}
-	case state.ExitCode() == outOfTime:
+	case state.ExitCode() == outOfTime,
+		first == "" && state.UserTime()+state.SystemTime() > b.Time: // the kernel ends one that is too busy to end itself
 		return &LimitError{fmt.Sprintf("it takes more than %d s of a processor", b.Time/time.Second)}
 	case first == "":
 		return &LimitError{fmt.Sprintf("its process ended with %v; the machine may be short of memory", state)}
