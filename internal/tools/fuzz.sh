@@ -13,13 +13,13 @@ cd "$(dirname "$0")/../.."
 # How often the targets run that are slow, or that run guests; the others run 20000 times.
 declare -A counts=(
 	[FuzzNoPathLeadsOutside]=4000  # each makes a tree of files
+	[FuzzADiskStaysInItsPlace]=2000 # each unpacks an archive into one
 	[FuzzConversation]=1000        # each sends up to a hundred requests
 	[FuzzRequest]=10000            # each goes through the whole API
 	[FuzzTheEstimateHolds]=200     # each starts a compiler
 	[FuzzWriterKeepsTheBytes]=3000 # each may write a thousand files
 	[FuzzArguments]=10000          # each is that of every request
 	[FuzzReadRecording]=10000      # each is read and written twice
-	[FuzzADiskStaysInItsPlace]=2000 # the same
 	[FuzzAllocation]=5000          # each reads a whole job
 )
 

@@ -35,7 +35,7 @@ func drawnDisk(t *testing.T, drawn []byte) []byte {
 		if h.Typeflag != tar.TypeDir {
 			h.Name = strings.TrimSuffix(h.Name, "/")
 		}
-		content := []byte{}
+		var content []byte
 		switch h.Typeflag {
 		case tar.TypeReg:
 			content = bytes.Repeat([]byte{'x'}, int(drawn[2])*100)

@@ -32,9 +32,9 @@ const (
 // Unpack takes over the disk of another node's allocation, from its snapshot: the shared data
 // directory, and the local directories of the tasks named; other tasks' are skipped. Nothing is written
 // anywhere else, whatever the archive says. At most sizeMB is taken, or half of what the file system has left
-// where that is more, with 4 KiB for each file, and at most [MaxDiskEntries]. Devices, pipes, other names of files and links
-// that go up from a directory that they name (a/../b) are left out, and how many were is returned. Nothing of the disk may be there yet. After an error nothing is taken;
-// one that is the archive's is ErrDisk.
+// where that is more, with 4 KiB for each file, and at most [MaxDiskEntries]. Devices, pipes, other names of files,
+// and links that go up from a directory that they name (a/../b) are left out, and how many were is returned. Nothing
+// of the disk may be there yet. After an error nothing is taken; one that is the archive's is ErrDisk.
 func (d *Dir) Unpack(ctx context.Context, in io.Reader, tasks []string, sizeMB int) (leftOut int, err error) {
 	room, err := d.room(sizeMB)
 	if err != nil {
@@ -228,7 +228,7 @@ func (u *unpacking) entry(h *tar.Header, content io.Reader) error {
 		if h.Linkname == "" || len(h.Linkname) > maxPath || !staysInside(h.Name, h.Linkname) {
 			return refuse("the link %.100q in it leads out of the allocation's directory", h.Name)
 		}
-		if !path.IsAbs(h.Linkname) && goesBackUp(h.Linkname) {
+		if goesBackUp(h.Linkname) {
 			u.leftOut++
 			return nil
 		}
@@ -279,16 +279,11 @@ func staysInside(name, to string) bool {
 }
 
 // goesBackUp reports whether a link goes up from a directory that it names. Where that is a link, too, this may
-// be out of the allocation's directory, although neither of them is.
+// be out of the allocation's directory, although neither of them is. A path that begins at the root is one of the task's.
 func goesBackUp(to string) bool {
-	down := false
-	for part := range strings.SplitSeq(to, "/") {
-		if part == ".." && down {
-			return true
-		}
-		down = down || part != ".." && part != "." && part != ""
-	}
-	return false
+	parts := strings.Split(to, "/")
+	down := slices.IndexFunc(parts, func(part string) bool { return part != ".." && part != "." && part != "" })
+	return !path.IsAbs(to) && down >= 0 && slices.Contains(parts[down:], "..")
 }
 
 func (u *unpacking) dir(name string, mode fs.FileMode) error {
