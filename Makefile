@@ -121,12 +121,13 @@ check: export WITHOUT_CONTAINERS = 1
 check: toolchain compilers commits format vet lint proto generated build test-all fuzz conform demo ## all that CI runs: 30 minutes
 
 .PHONY: check-full
-check-full: check dist-check bench-once ## check, and what does not fit into it: conform with containers, 500 crashes, 20 times the fuzzing, each benchmark, more job files
+check-full: check dist-check bench-once ## check, and what does not fit into it: conform with containers, 500 crashes, a short week, 20 times the fuzzing, each benchmark, more job files
 	COMPAT_AROUND=1 $(GO) test -count 1 -run '^TestJobsWith' ./internal/compattest
 	WASMNODE_KERNELS=1 $(GO) test -count 1 -run '^TestAKernel' ./cmd/wasmnode
 	@$(MAKE) --no-print-directory conform
 	@FUZZSCALE=20 internal/tools/fuzz.sh
 	@$(MAKE) --no-print-directory crash N=500
+	@$(MAKE) --no-print-directory week N=5000
 
 .PHONY: commits
 commits: ## check the messages of new commits
@@ -202,6 +203,10 @@ soak: build ## the long campaigns: fuzzing, reloads, restarts
 .PHONY: crash
 crash: toolchain ## end the agent and the supervisor N times at random instants, with other faults, at each failpoint, and beside containers
 	WASMNODE_CRASH=$(N) WASMNODE_DOCKER_CRASHES=$(N) $(GO) test -count 1 -timeout 4h -v -run "^TestCrash|^TestContainersOutliveAgents" ./cmd/wasmnode
+
+.PHONY: week
+week: toolchain ## what a node does in a week: 100,000 jobs, or N, with reloads, restarts and full disks; nothing may grow
+	WASMNODE_WEEK=$(if $(filter file,$(origin N)),100000,$(N)) $(GO) test -count 1 -timeout 4h -v -run '^TestAWeek$$' ./cmd/wasmnode
 
 .PHONY: mutate
 mutate: toolchain ## change PKG=./a/package in N places, one at a time, and list what its tests do not notice

@@ -143,9 +143,9 @@ func campaignDir(t *testing.T) (dir string, mounted bool) {
 }
 
 // fill fills the disk but for some room.
-func (c *campaign) fill(t *testing.T, room int) {
+func (s *site) fill(t *testing.T, room int) {
 	t.Helper()
-	path := filepath.Join(c.site.data, "fill")
+	path := filepath.Join(s.data, "fill")
 	f, err := os.Create(path)
 	require.NoError(t, err)
 	defer f.Close()
@@ -162,9 +162,9 @@ func (c *campaign) fill(t *testing.T, room int) {
 }
 
 // free makes room again.
-func (c *campaign) free(t *testing.T) {
+func (s *site) free(t *testing.T) {
 	t.Helper()
-	if err := os.Remove(filepath.Join(c.site.data, "fill")); !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(filepath.Join(s.data, "fill")); !errors.Is(err, os.ErrNotExist) {
 		require.NoError(t, err)
 	}
 }

@@ -76,7 +76,7 @@ func (c *campaign) round(t *testing.T, f *faults) {
 	go func() {
 		time.Sleep(f.after)
 		if f.full && f.early {
-			c.fill(t, f.room)
+			c.site.fill(t, f.room)
 		}
 		if f.agent != 0 {
 			_ = node.cmd.Process.Signal(f.agent)
@@ -94,7 +94,7 @@ func (c *campaign) round(t *testing.T, f *faults) {
 	}
 	if f.full {
 		time.Sleep(f.hold)
-		c.free(t)
+		c.site.free(t)
 	}
 	c.check(t)
 	c.forget(t)
@@ -109,11 +109,11 @@ func (c *campaign) next(t *testing.T, f *faults) {
 	}
 	c.node = nil
 	if f.full && f.start && !f.early {
-		c.fill(t, f.room)
+		c.site.fill(t, f.room)
 	}
 	if f.full && !f.start {
 		time.Sleep(f.hold)
-		c.free(t)
+		c.site.free(t)
 	}
 	c.spoil(t, f)
 	if f.upgrade {
@@ -142,7 +142,7 @@ func (c *campaign) startOnFullDisk(t *testing.T, f *faults) {
 		return errors.New("the agent neither answers nor has it ended")
 	})
 	time.Sleep(f.hold)
-	c.free(t)
+	c.site.free(t)
 	if n.hasEnded() {
 		require.NotEmpty(t, f.older, n.log)
 		require.Contains(t, n.log.String(), "no space left on device")
