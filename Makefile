@@ -118,7 +118,7 @@ race-flags: ## print the flags of go test with which one package is tested as ma
 .PHONY: check
 # Containers take minutes.
 check: export WITHOUT_CONTAINERS = 1
-check: toolchain compilers commits format vet lint proto generated build test-all fuzz conform demo ## all that CI runs: 30 minutes
+check: toolchain compilers commits format vet lint proto generated build test-all conform demo ## all that CI runs: 30 minutes
 
 .PHONY: check-full
 check-full: check dist-check bench-once ## check, and what does not fit into it: conform with containers, 500 crashes, a short week, 20 times the fuzzing, each benchmark, more job files
