@@ -151,13 +151,13 @@ proto:
 	cd abi && $(BUF) breaking --against baseline.binpb
 
 .PHONY: generate
-generate: ## generate the code of the plugin contract, in Go and of the SDKs, and its schema for programs
+generate: ## generate the code of the plugin contract, in Go and of the SDKs, its schema for programs, and its reference for people
 	cd abi && $(BUF) generate
 	cd abi && $(BUF) build --as-file-descriptor-set --exclude-source-info -o descriptor/wasmnode.binpb
 
 .PHONY: generated
 generated: generate
-	@git diff --exit-code --stat -- abi/wasmnodev1 abi/descriptor sdk || { echo "generated code differs from what is committed: run make generate and commit it"; exit 1; }
+	@git diff --exit-code --stat -- abi/wasmnodev1 abi/descriptor sdk docs/abi-reference.md || { echo "generated code differs from what is committed: run make generate and commit it"; exit 1; }
 
 .PHONY: docs
 docs: engines ## check the links and commands of the documentation
