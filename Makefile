@@ -121,9 +121,10 @@ check: export WITHOUT_CONTAINERS = 1
 check: toolchain compilers commits format vet lint proto generated build test-all fuzz conform demo ## all that CI runs: 30 minutes
 
 .PHONY: check-full
-check-full: check dist-check bench-once ## check, and what does not fit into it: conform with containers, 500 crashes, 20 times the fuzzing, each benchmark, more job files
+check-full: check dist-check bench-once ## check, and what does not fit into it: conform with containers, 500 crashes, 20 times the fuzzing, each benchmark, more job files, the authors' tutorial in each language
 	COMPAT_AROUND=1 $(GO) test -count 1 -run '^TestJobsWith' ./internal/compattest
 	WASMNODE_KERNELS=1 $(GO) test -count 1 -run '^TestAKernel' ./cmd/wasmnode
+	WASMNODE_AUTHORS=1 $(GO) test -count 1 -run '^TestAnAuthorsFirstFiveMinutes' ./cmd/wasmnode
 	@$(MAKE) --no-print-directory conform
 	@FUZZSCALE=20 internal/tools/fuzz.sh
 	@$(MAKE) --no-print-directory crash N=500
