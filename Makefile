@@ -121,9 +121,10 @@ check: export WITHOUT_CONTAINERS = 1
 check: toolchain compilers commits format vet lint proto generated build test-all conform demo ## all that CI runs: 30 minutes
 
 .PHONY: check-full
-check-full: check dist-check bench-once ## check, and what does not fit into it: conform with containers, 500 crashes, a short week, 20 times the fuzzing, each benchmark, more job files
+check-full: check dist-check bench-once ## check, and what does not fit into it: hours
 	COMPAT_AROUND=1 $(GO) test -count 1 -run '^TestJobsWith' ./internal/compattest
 	WASMNODE_KERNELS=1 $(GO) test -count 1 -run '^TestAKernel' ./cmd/wasmnode
+	WASMNODE_AUTHORS=1 $(GO) test -count 1 -run '^TestAnAuthorsFirstFiveMinutes' ./cmd/wasmnode
 	@$(MAKE) --no-print-directory conform
 	@FUZZSCALE=20 internal/tools/fuzz.sh
 	@$(MAKE) --no-print-directory crash N=500
@@ -152,13 +153,13 @@ proto:
 	cd abi && $(BUF) breaking --against baseline.binpb
 
 .PHONY: generate
-generate: ## generate the code of the plugin contract, in Go and of the SDKs, and its schema for programs
+generate: ## generate the code of the plugin contract, in Go and of the SDKs, its schema for programs, and its reference for people
 	cd abi && $(BUF) generate
 	cd abi && $(BUF) build --as-file-descriptor-set --exclude-source-info -o descriptor/wasmnode.binpb
 
 .PHONY: generated
 generated: generate
-	@git diff --exit-code --stat -- abi/wasmnodev1 abi/descriptor sdk || { echo "generated code differs from what is committed: run make generate and commit it"; exit 1; }
+	@git diff --exit-code --stat -- abi/wasmnodev1 abi/descriptor sdk docs/abi-reference.md || { echo "generated code differs from what is committed: run make generate and commit it"; exit 1; }
 
 .PHONY: docs
 docs: engines ## check the links and commands of the documentation

@@ -110,15 +110,23 @@ while bin/wasmnode plugin status 2>/dev/null | grep loading >/dev/null; do sleep
 until bin/wasmnode node status -self 2>/dev/null | grep -E '^wasi +true +true ' >/dev/null || grep -q 'Permission denied' answer; do sleep 0.1; done
 `
 
-// runSession runs the commands in one shell. Where a command leaves an agent in
-// the background, the next one waits until that is there; it ends with the shell.
+// awaitRegistry waits until a registry whose log is in registry.log listens.
+const awaitRegistry = `until grep 'listening on' registry.log >/dev/null; do kill -0 $! || exit 1; sleep 0.1; done
+`
+
+// runSession runs the commands in one shell. Where a command leaves an agent or a
+// registry in the background, the next one waits until that is there; it ends with the shell.
 // It returns what they printed, each below its line, as if they had been run at home.
 func runSession(t *testing.T, commands []string) string {
 	var script strings.Builder
 	script.WriteString("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n")
 	for _, c := range commands {
 		fmt.Fprintf(&script, "echo %s\n%s\n", quote("$ "+c), c)
-		if strings.HasSuffix(c, "&") {
+		switch {
+		case !strings.HasSuffix(c, "&"):
+		case strings.HasPrefix(c, "docker-registry "):
+			script.WriteString(awaitRegistry)
+		default:
 			script.WriteString(awaitAgent)
 		}
 	}

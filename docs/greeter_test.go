@@ -27,13 +27,14 @@ func block(t *testing.T, page, language string) string {
 }
 
 func TestTheDriversOfThePagesCompile(t *testing.T) {
-	for _, page := range []string{"write-a-driver.md", "connect-a-driver.md", "state-and-upgrades.md"} {
-		t.Run(page, func(t *testing.T) { compiles(t, page) })
+	for _, page := range []string{"write-a-driver.md", "connect-a-driver.md", "start-processes.md", "state-and-upgrades.md"} {
+		t.Run(page, func(t *testing.T) { compiles(t, page, host.KindDriver) })
 	}
+	t.Run("write-a-device-plugin.md", func(t *testing.T) { compiles(t, "write-a-device-plugin.md", host.KindDevice) })
 }
 
-// compiles fails unless the first Go code of a page is a driver.
-func compiles(t *testing.T, page string) {
+// compiles fails unless the first Go code of a page is a plugin of that kind.
+func compiles(t *testing.T, page string, kind host.Kind) {
 	t.Helper()
 	dir, err := os.MkdirTemp(".", "greeter-")
 	require.NoError(t, err)
@@ -48,7 +49,28 @@ func compiles(t *testing.T, page string) {
 	require.NoError(t, err)
 	spec, err := host.Inspect(wasm, host.DefaultLimits().FileBytes)
 	require.NoError(t, err)
-	require.Equal(t, host.KindDriver, spec.Kind)
+	require.Equal(t, kind, spec.Kind)
+}
+
+// TestTheTestsOfThePagesPass has the second Go code of a page test the first. That of
+// write-a-driver.md is run outside of the repository.
+func TestTheTestsOfThePagesPass(t *testing.T) {
+	test := exec.Command("go", "test")
+	for _, page := range []string{"start-processes.md", "write-a-device-plugin.md"} {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+		require.Len(t, blocks, 2, page)
+		dir, err := os.MkdirTemp(".", "tested-")
+		require.NoError(t, err)
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		for i, name := range []string{"main.go", "main_test.go"} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(blocks[i][1]), 0o600))
+		}
+		test.Args = append(test.Args, "./"+dir)
+	}
+	out, err := test.CombinedOutput()
+	require.NoError(t, err, string(out))
 }
 
 // beside is the Go code that what else is on a page needs around it, in the order of the page;

@@ -24,10 +24,35 @@ func commandsOf(t *testing.T) map[string]bool {
 	return known
 }
 
-var (
-	notRun    = regexp.MustCompile("(?ms)^([^\n]*)\n```sh\n(.*?)^```$")
-	ownPrompt = regexp.MustCompile(`(?m)^wasmnode ([a-z][-a-z ]*)`)
-)
+// ownCommand is one of wasmnode's at the begin of a line, with its words.
+var ownCommand = regexp.MustCompile(`(?m)^(?:\$ )?wasmnode ([a-z][-a-z ]*)`)
+
+// fence is a fenced block of a page.
+type fence struct{ before, language, text string }
+
+// fences are those of a page.
+func fences(page string) (all []fence) {
+	open, before := false, ""
+	for line := range strings.Lines(page) {
+		language, is := strings.CutPrefix(line, "```")
+		switch {
+		case is && !open:
+			all = append(all, fence{before: before, language: strings.TrimSpace(language)})
+			open = true
+		case is:
+			open = false
+		case open:
+			all[len(all)-1].text += line
+		}
+		before = strings.TrimSpace(line)
+	}
+	return all
+}
+
+// hasCommands reports whether a block that is no session has commands: it is a script, or has a prompt.
+func (f fence) hasCommands() bool {
+	return f.language == "sh" || f.language != "console" && strings.Contains("\n"+f.text, "\n$ ")
+}
 
 // TestCommandsThatAreNotRunSayWhyAndAreThere looks at the blocks that are no sessions: each has a
 // reason in a comment before it, and names no command that there is not.
@@ -36,13 +61,24 @@ func TestCommandsThatAreNotRunSayWhyAndAreThere(t *testing.T) {
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		require.NoError(t, err)
-		for _, m := range notRun.FindAllStringSubmatch(string(text), -1) {
-			assert.Regexp(t, `^<!-- not run: \S.* -->$`, m[1], "%s: make this a console block, or say before it why it is not run:\n%s", page, m[2])
-			for _, command := range ownPrompt.FindAllStringSubmatch(m[2], -1) {
+		for _, f := range fences(string(text)) {
+			if !f.hasCommands() {
+				continue
+			}
+			assert.Regexp(t, `^<!-- not run: \S.* -->$`, f.before, "%s: make this a console block, or say before it why it is not run:\n%s", page, f.text)
+			for _, command := range ownCommand.FindAllStringSubmatch(f.text, -1) {
 				assert.True(t, startsWithOne(known, strings.Fields(command[1])), "%s: there is no command wasmnode %s", page, command[1])
 			}
 		}
 	}
+}
+
+func TestABlockWithAPromptHasCommands(t *testing.T) {
+	var has []bool
+	for _, f := range fences("text\n```\n$ wasmnode version\n```\n```console\n$ true\n```\n\n```go\nmain()\n```\n```sh\ntrue\n```\n```\nout\n$ wasmnode x\n```\n") {
+		has = append(has, f.hasCommands())
+	}
+	assert.Equal(t, []bool{true, false, false, true, true}, has)
 }
 
 // startsWithOne reports whether the first of some words are a command.

@@ -272,7 +272,13 @@ func (l *transcript) String() string {
 // await returns the first match of a pattern, and its groups. One goroutine may wait.
 func (l *transcript) await(t *testing.T, pattern *regexp.Regexp, exited <-chan struct{}) []string {
 	t.Helper()
-	late := time.After(testTimeout)
+	return l.awaitFor(t, testTimeout, pattern, exited)
+}
+
+// awaitFor is [transcript.await] with more patience than other tests have.
+func (l *transcript) awaitFor(t *testing.T, patience time.Duration, pattern *regexp.Regexp, exited <-chan struct{}) []string {
+	t.Helper()
+	late := time.After(patience)
 	for {
 		if m := pattern.FindStringSubmatch(l.String()); m != nil {
 			return m

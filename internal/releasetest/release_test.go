@@ -29,13 +29,27 @@ func TestAnAuthorsModuleRequiresFewerThanTenModules(t *testing.T) {
 	require.NotContains(t, listed, product, "an author does not require the node")
 
 	author.run(t, []string{"GOOS=wasip1", "GOARCH=wasm"}, "go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", "greeter.wasm", ".")
-	wasm, err := os.ReadFile(filepath.Join(author.dir, "greeter.wasm"))
-	require.NoError(t, err)
-	spec, err := host.Inspect(wasm, host.DefaultLimits().FileBytes)
-	require.NoError(t, err)
-	require.Equal(t, host.KindDriver, spec.Kind)
+	author.isDriver(t)
 	author.run(t, nil, "go", "vet", "./...")
 	require.Contains(t, author.run(t, nil, "go", "test", "-v", "./..."), "--- PASS: TestGreeter/compiled")
+}
+
+// TestAnAuthorBuildsInAWorkspaceWithAClone has the driver of docs/write-a-driver.md built as that page
+// says, with a clone in the place of a release.
+func TestAnAuthorBuildsInAWorkspaceWithAClone(t *testing.T) {
+	dir := t.TempDir()
+	clone, err := filepath.Abs(root)
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(clone, filepath.Join(dir, "wasmnode")))
+	author := outside{dir: filepath.Join(dir, "greeter"), env: append(os.Environ(), "GOWORK=", "GOFLAGS=-trimpath")}
+	require.NoError(t, os.Mkdir(author.dir, 0o700))
+	driver, _ := page(t)
+	author.write(t, "main.go", driver)
+	author.run(t, nil, "go", "mod", "init", "example.com/greeter")
+	author.run(t, nil, "sh", "-e", "-c", script(t, "go work init"))
+	build, _, _ := strings.Cut(script(t, "GOOS=wasip1"), "\n")
+	author.run(t, nil, "sh", "-c", build)
+	author.isDriver(t)
 }
 
 func TestTheBinaryIsInstalledByItsVersion(t *testing.T) {
@@ -111,6 +125,27 @@ func page(t *testing.T) (driver, test string) {
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	require.Len(t, blocks, 2)
 	return blocks[0][1], blocks[1][1]
+}
+
+// script returns the shell's lines of docs/write-a-driver.md that begin so.
+func script(t *testing.T, begin string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "write-a-driver.md"))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), "```sh\n"+begin)
+	require.True(t, found, "no script begins with %s", begin)
+	lines, _, _ := strings.Cut(rest, "```")
+	return begin + lines
+}
+
+// isDriver fails unless greeter.wasm is one.
+func (o *outside) isDriver(t *testing.T) {
+	t.Helper()
+	wasm, err := os.ReadFile(filepath.Join(o.dir, "greeter.wasm"))
+	require.NoError(t, err)
+	spec, err := host.Inspect(wasm, host.DefaultLimits().FileBytes)
+	require.NoError(t, err)
+	require.Equal(t, host.KindDriver, spec.Kind)
 }
 
 func (o *outside) write(t *testing.T, name, text string) {

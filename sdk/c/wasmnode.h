@@ -52,6 +52,7 @@ WN_FUNCTION wn_string wn_text(const char *text) {
   return (wn_string){text, size};
 }
 
+/* wn_equal reports whether two texts are the same. */
 WN_FUNCTION bool wn_equal(wn_string a, wn_string b) {
   if (a.size != b.size) return false;
   for (uint32_t i = 0; i < a.size; i++)
@@ -64,6 +65,7 @@ WN_FUNCTION bool wn_equal(wn_string a, wn_string b) {
 #define WN_MEMORY_MAX (64u << 20)
 #endif
 
+/* wn_chunk is a piece of memory that wn_alloc gives from. */
 typedef struct wn_chunk {
   struct wn_chunk *next;
   size_t size;
@@ -77,6 +79,7 @@ static struct {
 
 #define WN_PAGE 65536u
 
+/* wn_new_chunk gets a piece from the machine, NULL where there is none. */
 WN_FUNCTION wn_chunk *wn_new_chunk(size_t size) {
   size_t pages = (size + sizeof(wn_chunk) + WN_PAGE - 1) / WN_PAGE;
   wn_chunk *chunk;
@@ -130,15 +133,18 @@ WN_FUNCTION wn_string wn_concat(const wn_string *parts, size_t count) {
   }
   return (wn_string){text, (uint32_t)size};
 }
+/* WN_CONCAT returns its texts as one. */
 #define WN_CONCAT(...) wn_concat((wn_string[]){__VA_ARGS__}, sizeof((wn_string[]){__VA_ARGS__}) / sizeof(wn_string))
 
 /* ---- The codec: Protocol Buffers by tables ---- */
 
+/* wn_message is what the codec knows of a message. */
 typedef struct wn_message wn_message;
 
 enum { WN_BOOL, WN_INT32, WN_UINT32, WN_INT64, WN_DOUBLE, WN_STRING, WN_MESSAGE };
 enum { WN_ONE, WN_OPTIONAL, WN_MANY, WN_CASE, WN_ALWAYS };
 
+/* wn_field is what it knows of a member. */
 typedef struct wn_field {
   uint16_t number;
   uint8_t kind;
@@ -165,6 +171,7 @@ WN_FUNCTION const struct wn_Error *wn_answered(uint64_t status, const wn_message
 WN_FUNCTION const struct wn_Error *wn_begin(uint32_t length, const wn_message *message, void *request);
 WN_FUNCTION uint32_t wn_end(const struct wn_Error *error, const wn_message *message, const void *response);
 
+/* WN_OPERATION is the head of the function of an operation; each has a macro of its own. */
 #define WN_OPERATION(name, Request, Response, request, response)                        \
   static const struct wn_Error *name(const Request *request, Response *response);       \
   WN_EXPORT(#name) uint32_t wn_export_##name(uint32_t length) {                         \
@@ -364,6 +371,7 @@ typedef struct wn_Device {
   wn_string pci_bus_id;
 } wn_Device;
 
+/* AttributeEntry is a key of a map with its value. */
 typedef struct wn_AttributeEntry {
   wn_string key;
   const wn_Attribute *value;
@@ -520,6 +528,7 @@ typedef struct wn_DeviceStats {
   int64_t time_ns;
 } wn_DeviceStats;
 
+/* DeviceStatsEntry is a key of a map with its value. */
 typedef struct wn_DeviceStatsEntry {
   wn_string key;
   const wn_DeviceStats *value;
@@ -541,6 +550,7 @@ typedef struct wn_DeviceStatsResponse {
   uint32_t next_poll_ms;
 } wn_DeviceStatsResponse;
 
+/* StringEntry is a key of a map with its value. */
 typedef struct wn_StringEntry {
   wn_string key;
   wn_string value;
@@ -678,6 +688,7 @@ typedef struct wn_TaskHandle {
   wn_string workload_id;
 } wn_TaskHandle;
 
+/* Uint32Entry is a key of a map with its value. */
 typedef struct wn_Uint32Entry {
   wn_string key;
   uint32_t value;
@@ -2669,19 +2680,22 @@ WN_FUNCTION const wn_Error *wn_workload_exec(const wn_WorkloadExecRequest *reque
 
 /* ---- Errors ---- */
 
+/* wn_no_memory returns the error of an operation that has used up its memory. */
 WN_FUNCTION const wn_Error *wn_no_memory(void) {
   static const wn_Error error = {WN_ERROR_CODE_RESOURCE_EXHAUSTED, {"out of memory", 13}, false};
   return &error;
 }
 
-/* wn_fail returns an error for an operation to return. The message is one line for a person:
- * what went wrong and what to do. */
+/* wn_fail_with returns an error for an operation to return, which says whether trying again can
+ * help. The message is one line for a person: what went wrong and what to do. */
 WN_FUNCTION const wn_Error *wn_fail_with(wn_ErrorCode code, wn_string message, bool recoverable) {
   wn_Error *error = wn_alloc(sizeof *error);
   if (!error) return wn_no_memory();
   *error = (wn_Error){code, message, recoverable};
   return error;
 }
+
+/* wn_fail returns one where it cannot. */
 WN_FUNCTION const wn_Error *wn_fail(wn_ErrorCode code, const char *message) {
   return wn_fail_with(code, wn_text(message), false);
 }
@@ -2706,13 +2720,15 @@ WN_IMPORT("wasmnode:stream/v1", "shutdown") uint64_t wn_import_stream_shutdown(u
 WN_IMPORT("wasmnode:stream/v1", "close") uint64_t wn_import_stream_close(uint32_t stream);
 WN_IMPORT("wasmnode:stream/v1", "blocking") uint64_t wn_import_stream_blocking(uint32_t stream, uint32_t on);
 
-/* wn_log writes a line into the node's log, with fields. */
+/* wn_log_fields writes a line into the node's log, with fields. */
 WN_FUNCTION void wn_log_fields(wn_LogLevel level, wn_string line, const wn_LogField *fields, uint32_t count) {
   wn_LogFields all = {fields, count};
   wn_string encoded;
   if (!wn_encode(&wn_LogFields_message, &all, &encoded)) encoded = (wn_string){0};
   wn_import_log_write((uint32_t)level, line.data, line.size, encoded.data, encoded.size);
 }
+
+/* wn_log writes a line into the node's log. */
 WN_FUNCTION void wn_log(wn_LogLevel level, const char *line) {
   wn_import_log_write((uint32_t)level, line, wn_text(line).size, NULL, 0);
 }
@@ -2737,6 +2753,7 @@ WN_FUNCTION const wn_Error *wn_task_mark(uint32_t stream, wn_string mark) {
   return wn_answered(wn_import_task_mark(stream, mark.data, mark.size), 0, 0);
 }
 
+/* wn_moved takes apart the status of a read or a write: how many bytes, or why none. */
 WN_FUNCTION const wn_Error *wn_moved(uint64_t status, uint32_t *count) {
   *count = status >> 32 ? 0 : (uint32_t)status;
   return status >> 32 ? wn_answered(status, 0, 0) : NULL;
@@ -2752,12 +2769,18 @@ WN_FUNCTION const wn_Error *wn_stream_read(uint32_t stream, void *to, uint32_t s
 WN_FUNCTION const wn_Error *wn_stream_write(uint32_t stream, wn_string bytes, uint32_t *count) {
   return wn_moved(wn_import_stream_write(stream, bytes.data, bytes.size), count);
 }
+
+/* wn_stream_shutdown has the other side read the end. Reading goes on. */
 WN_FUNCTION const wn_Error *wn_stream_shutdown(uint32_t stream) {
   return wn_answered(wn_import_stream_shutdown(stream), 0, 0);
 }
+
+/* wn_stream_close closes a stream. What was written to a connection is still sent. */
 WN_FUNCTION const wn_Error *wn_stream_close(uint32_t stream) {
   return wn_answered(wn_import_stream_close(stream), 0, 0);
 }
+
+/* wn_stream_blocking says whether reads and writes of a stream wait, as they do at first. */
 WN_FUNCTION const wn_Error *wn_stream_blocking(uint32_t stream, bool on) {
   return wn_answered(wn_import_stream_blocking(stream, on), 0, 0);
 }
@@ -2768,6 +2791,7 @@ WN_IMPORT("wasmnode:abi/v1", "input") void wn_import_abi_input(void *to);
 WN_IMPORT("wasmnode:abi/v1", "output") void wn_import_abi_output(const void *from, uint32_t length);
 WN_IMPORT("wasmnode:abi/v1", "result") void wn_import_abi_result(void *to);
 
+/* wn_decoded reads a message; garbage is what to say of one that is none. */
 WN_FUNCTION const wn_Error *wn_decoded(const wn_message *message, wn_string from, void *to, const char *garbage) {
   switch (wn_decode(message, from, to)) {
     case 0: return NULL;
@@ -2837,6 +2861,7 @@ WN_FUNCTION bool wn_varint(wn_reader *r, uint64_t *value) {
   return false;
 }
 
+/* wn_fixed reads eight bytes. */
 WN_FUNCTION uint64_t wn_fixed(const uint8_t *at) {
   uint64_t value = 0;
   for (int i = 7; i >= 0; i--) value = value << 8 | at[i];
@@ -2872,6 +2897,7 @@ WN_FUNCTION const wn_field *wn_find(const wn_message *m, int32_t number) {
   return NULL;
 }
 
+/* wn_wire returns how a kind of field is encoded. */
 WN_FUNCTION unsigned wn_wire(unsigned kind) { return kind == WN_DOUBLE ? 1 : kind >= WN_STRING ? 2 : 0; }
 
 WN_FUNCTION unsigned wn_size(const wn_field *f) {
@@ -3237,10 +3263,12 @@ WN_FUNCTION const wn_json *wn_json_get(const wn_json *object, const char *name) 
   return found;
 }
 
+/* wn_json_string returns a text, empty for what is none. */
 WN_FUNCTION wn_string wn_json_string(const wn_json *v) {
   return v && v->kind == WN_JSON_STRING ? v->text : (wn_string){0};
 }
 
+/* wn_json_bool reports whether it is true. */
 WN_FUNCTION bool wn_json_bool(const wn_json *v) { return v && v->kind == WN_JSON_TRUE; }
 
 /* wn_json_int returns a whole number, 0 for one that is none or does not fit. */

@@ -20,6 +20,7 @@
 
 #include "wasmnode.h"
 
+/* wn_test_answer is what the node answers a capability. */
 typedef struct wn_test_answer {
   uint32_t code; /* 0, or that of an error */
   wn_string answer;
@@ -52,12 +53,14 @@ WN_FUNCTION wn_string wn_test_copy(wn_string bytes) {
   return (wn_string){copy->bytes, bytes.size};
 }
 
+/* wn_test_append adds to a text that has room bytes in all. */
 WN_FUNCTION void wn_test_append(char *to, size_t room, wn_string bytes) {
   size_t used = strlen(to), n = bytes.size;
   if (n > room - 1 - used) n = room - 1 - used;
   if (n) memcpy(to + used, bytes.data, n);
 }
 
+/* wn_test_capability has the test answer a capability. */
 WN_FUNCTION uint64_t wn_test_capability(const char *name, wn_string request) {
   wn_test_answer a = {WN_ERROR_CODE_UNIMPLEMENTED, {0}, NULL};
   if (wn_test_host) a = wn_test_host(name, request);

@@ -365,6 +365,7 @@ pub const Device = struct {
     };
 };
 
+/// AttributeEntry is a key of a map with its value.
 pub const AttributeEntry = struct {
     key: []const u8 = "",
     value: Attribute = .{},
@@ -596,6 +597,7 @@ pub const DeviceStats = struct {
     };
 };
 
+/// DeviceStatsEntry is a key of a map with its value.
 pub const DeviceStatsEntry = struct {
     key: []const u8 = "",
     value: DeviceStats = .{},
@@ -631,6 +633,7 @@ pub const DeviceStatsResponse = struct {
     };
 };
 
+/// StringEntry is a key of a map with its value.
 pub const StringEntry = struct {
     key: []const u8 = "",
     value: []const u8 = "",
@@ -850,6 +853,7 @@ pub const TaskHandle = struct {
     };
 };
 
+/// Uint32Entry is a key of a map with its value.
 pub const Uint32Entry = struct {
     key: []const u8 = "",
     value: u32 = 0,

@@ -79,7 +79,7 @@ func cEnum(b *strings.Builder, e *protogen.Enum) {
 func cStruct(b *strings.Builder, m *protogen.Message) {
 	name := nameOf(m)
 	b.WriteByte('\n')
-	cComment(b, "", comment(m.Comments.Leading))
+	cComment(b, "", commentOf(m))
 	fmt.Fprintf(b, "typedef struct wn_%s {\n", name)
 	if len(m.Fields) == 0 {
 		b.WriteString("  char empty; /* C has no empty structures */\n")

@@ -37,18 +37,18 @@ var capabilities = []capability{
 
 // byHand are the functions whose signatures are no messages.
 var byHand = []capability{
-	{group: "abi", function: "input"},
-	{group: "abi", function: "output"},
-	{group: "abi", function: "result"},
-	{group: "log", function: "write"},
-	{group: "task", function: "refresh"},
-	{group: "task", function: "output"},
-	{group: "task", function: "mark"},
-	{group: "stream", function: "read"},
-	{group: "stream", function: "write"},
-	{group: "stream", function: "shutdown"},
-	{group: "stream", function: "close"},
-	{group: "stream", function: "blocking"},
+	{group: "abi", function: "input", doc: "Copies the request of the call."},
+	{group: "abi", function: "output", doc: "Hands over the answer, once."},
+	{group: "abi", function: "result", doc: "Copies the answer of the last capability."},
+	{group: "log", function: "write", doc: "Writes a line to the node's log, with fields."},
+	{group: "task", function: "refresh", doc: "Asks the node to poll the fingerprint soon."},
+	{group: "task", function: "output", doc: "Writes to the log files of the task that the call is about."},
+	{group: "task", function: "mark", doc: "Remembers up to 256 bytes with what a stream of the task's output has so far."},
+	{group: "stream", function: "read", doc: "Reads from a stream: 0 is its end. Waits."},
+	{group: "stream", function: "write", doc: "Writes to a stream: at least one byte is taken. Waits."},
+	{group: "stream", function: "shutdown", doc: "Has the other side read the end. Reading goes on."},
+	{group: "stream", function: "close", doc: "Closes a stream."},
+	{group: "stream", function: "blocking", doc: "Says whether reads and writes of a stream wait."},
 }
 
 // module returns the module that the function is imported from.

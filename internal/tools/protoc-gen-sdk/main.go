@@ -1,6 +1,7 @@
 // Command protoc-gen-sdk is the second code generator of abi/buf.gen.yaml: it writes the
-// messages, operations and capabilities of the SDKs for AssemblyScript, C, Rust and Zig. It runs in the
-// directory abi, its output belongs to sdk.
+// messages, operations and capabilities of the SDKs for AssemblyScript, C, Rust and Zig, and with the
+// option "reference" the page about them for people. It runs in the directory abi; its output belongs to sdk,
+// and that page to docs.
 //
 // What it reads is the descriptors of the schema, and the list of capabilities in
 // capabilities.go. What the schema does not use, such as maps with numbers as keys, it
@@ -10,6 +11,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -40,29 +42,51 @@ var zigModule = partly{
 }
 
 func main() {
-	protogen.Options{}.Run(func(plugin *protogen.Plugin) error {
+	var options flag.FlagSet
+	forPeople := options.Bool("reference", false, "")
+	protogen.Options{ParamFunc: options.Set}.Run(func(plugin *protogen.Plugin) error {
 		plugin.SupportedFeatures = uint64(pluginpb.CodeGeneratorResponse_FEATURE_PROTO3_OPTIONAL)
 		s, err := read(plugin.Files)
 		if err != nil {
 			return err
 		}
-		for _, p := range []partly{cHeader, zigModule} {
-			hand, err := os.ReadFile("../sdk/" + p.name)
-			if err != nil {
-				return err
-			}
-			text, err := p.between(hand, p.source(s))
-			if err != nil {
-				return fmt.Errorf("%s: %w", p.name, err)
-			}
-			write(plugin, p.name, text)
+		if *forPeople {
+			return writeReference(plugin, s)
 		}
-		write(plugin, "assemblyscript/generated.ts", []byte(assemblyScriptSource(s)))
-		write(plugin, "assemblyscript/test_capabilities.ts", []byte(assemblyScriptHooks()))
-		write(plugin, "assemblyscript/testdata/messages.ts", []byte(assemblyScriptEcho(s)))
-		write(plugin, "rust/src/generated.rs", []byte(rustSource(s)))
-		return nil
+		return writeSDKs(plugin, s)
 	})
+}
+
+func writeSDKs(plugin *protogen.Plugin, s *schema) error {
+	for _, p := range []partly{cHeader, zigModule} {
+		hand, err := os.ReadFile("../sdk/" + p.name)
+		if err != nil {
+			return err
+		}
+		text, err := p.between(hand, p.source(s))
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		write(plugin, p.name, text)
+	}
+	write(plugin, "assemblyscript/generated.ts", []byte(assemblyScriptSource(s)))
+	write(plugin, "assemblyscript/test_capabilities.ts", []byte(assemblyScriptHooks()))
+	write(plugin, "assemblyscript/testdata/messages.ts", []byte(assemblyScriptEcho(s)))
+	write(plugin, "rust/src/generated.rs", []byte(rustSource(s)))
+	return nil
+}
+
+func writeReference(plugin *protogen.Plugin, s *schema) error {
+	aliases, err := aliasesInGo("../sdk/go")
+	if err != nil {
+		return err
+	}
+	text, err := reference(plugin.Files, s, aliases)
+	if err != nil {
+		return err
+	}
+	write(plugin, "abi-reference.md", []byte(text))
+	return nil
 }
 
 func write(plugin *protogen.Plugin, name string, text []byte) {
@@ -78,6 +102,14 @@ func (p *partly) between(hand []byte, generated string) ([]byte, error) {
 		return nil, errors.New("the lines that the generated part stands between are missing")
 	}
 	return []byte(string(head) + p.begin + generated + p.end + string(tail)), nil
+}
+
+// commentOf returns the comment of a message.
+func commentOf(m *protogen.Message) []string {
+	if m.Desc.IsMapEntry() {
+		return []string{nameOf(m) + " is a key of a map with its value."}
+	}
+	return comment(m.Comments.Leading)
 }
 
 // comment returns the lines of a comment in the schema, without those that say nothing.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -57,5 +58,43 @@ func TestTheGeneratedPartTakesThePlaceOfTheOneBefore(t *testing.T) {
 	for _, hand := range []string{"", p.begin, p.end, p.end + p.begin} {
 		_, err := p.between([]byte(hand), "new\n")
 		require.Error(t, err, hand)
+	}
+}
+
+func TestTheReferenceNamesWhatTheSDKInGoHas(t *testing.T) {
+	for _, c := range append(capabilities, byHand...) {
+		for name := range strings.SplitSeq(inGo[c.name()], ", ") {
+			in, of, found := strings.Cut(name, ".")
+			if !found {
+				require.Contains(t, []string{"abi", "stream"}, c.group, "the reference has nothing in Go for %s: add it to inGo", c.name())
+				continue
+			}
+			files, err := filepath.Glob("../../../sdk/go/" + in + "/*.go")
+			require.NoError(t, err)
+			var code strings.Builder
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				require.NoError(t, err)
+				code.Write(text)
+			}
+			require.Regexp(t, `(?m)^(func|type) `+of+`\b`, code.String(), name)
+		}
+	}
+}
+
+// Links within a page are looked at by nobody else.
+func TestTheReferenceLinksToWhatItHas(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/abi-reference.md")
+	require.NoError(t, err)
+	headings := map[string]bool{}
+	for _, h := range regexp.MustCompile(`(?m)^##+ (.+)$`).FindAllStringSubmatch(string(page), -1) {
+		anchor := strings.ReplaceAll(strings.ToLower(h[1]), " ", "-")
+		require.False(t, headings[anchor], "two headings are #%s", anchor)
+		headings[anchor] = true
+	}
+	links := regexp.MustCompile(`\]\(#([^)]+)\)`).FindAllStringSubmatch(string(page), -1)
+	require.Greater(t, len(links), 100)
+	for _, l := range links {
+		require.True(t, headings[l[1]], "#%s", l[1])
 	}
 }

@@ -32,6 +32,11 @@ func read(files []*protogen.File) (*schema, error) {
 	seen := map[string]bool{}
 	for _, file := range files {
 		s.enums = append(s.enums, file.Enums...)
+		for _, e := range file.Enums {
+			if e.Comments.Leading == "" {
+				return nil, fmt.Errorf("%s: it has no comment, which the SDKs document it by", e.Desc.Name())
+			}
+		}
 		for _, m := range file.Messages {
 			if err := s.add(m, seen); err != nil {
 				return nil, err
@@ -52,6 +57,9 @@ func (s *schema) add(m *protogen.Message, seen map[string]bool) error {
 		return nil
 	}
 	seen[name] = true
+	if m.Comments.Leading == "" && !m.Desc.IsMapEntry() {
+		return fmt.Errorf("%s: it has no comment, which the SDKs document it by", name)
+	}
 	if len(m.Fields) > maxFields || len(m.Enums) > 0 {
 		return fmt.Errorf("%s: more than %d fields, or enums of its own", name, maxFields)
 	}

@@ -114,7 +114,7 @@ func zigFailures(b *strings.Builder, e *protogen.Enum) {
 // zigStruct writes a message. What the codec knows of it are the numbers of its members.
 func zigStruct(b *strings.Builder, m *protogen.Message) {
 	b.WriteByte('\n')
-	zigComment(b, "", comment(m.Comments.Leading))
+	zigComment(b, "", commentOf(m))
 	fmt.Fprintf(b, "pub const %s = struct {\n", nameOf(m))
 	for _, f := range m.Fields {
 		switch {

@@ -5,11 +5,15 @@
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
+    /// `null`, and what is not there.
     Null,
+    /// `true` or `false`.
     Bool(bool),
     /// As it was written.
     Number(String),
+    /// A text, without its quotes and escapes.
     Text(String),
+    /// Values in their order.
     List(Vec<Json>),
     /// Of members with the same name the last one counts.
     Object(Vec<(String, Json)>),
@@ -40,6 +44,7 @@ impl Json {
         }
     }
 
+    /// A text; empty for what is none.
     pub fn text(&self) -> &str {
         match self {
             Json::Text(text) => text,
@@ -47,6 +52,7 @@ impl Json {
         }
     }
 
+    /// Whether it is `true`.
     pub fn bool(&self) -> bool {
         *self == Json::Bool(true)
     }
@@ -59,6 +65,7 @@ impl Json {
         }
     }
 
+    /// A number; 0 for what is none.
     pub fn float(&self) -> f64 {
         match self {
             Json::Number(n) => n.parse().unwrap_or(0.0),

@@ -24,8 +24,12 @@
 //! the node's log, and a fault.
 //!
 //! On a machine that is not WebAssembly the crate compiles as well: the functions of a plugin
-//! are called by its tests as they are, and [`test`] takes the place of the node.
+//! are called by its tests as they are, and [`mod@test`] takes the place of the node.
 
+#![warn(missing_docs)]
+
+// Of its members the schema says what their names do not.
+#[allow(missing_docs)]
 mod generated;
 mod host;
 pub mod json;

@@ -32,8 +32,11 @@ impl Budget {
 
 /// What follows a tag.
 pub enum Value<'a> {
+    /// A number in as many bytes as it needs.
     Varint(u64),
+    /// Eight bytes.
     Fixed64(u64),
+    /// A text, bytes or a message.
     Bytes(&'a [u8]),
     /// Of a kind that no known field has.
     Other,
