@@ -10,17 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/wasmnode/wasmnode/internal/enginetest"
 )
 
 // Prometheus' own tool takes the alerts, and what the dashboard asks for; and the alerts are
 // raised when they should, and not otherwise.
 func TestPrometheusTakesTheAlertsAndTheDashboard(t *testing.T) {
-	if _, err := exec.LookPath("promtool"); err != nil {
-		if os.Getenv("WASMNODE_STRICT") == "1" {
-			t.Fatal("promtool is not installed: apt install prometheus, or make engines")
-		}
-		t.Skip("promtool is not installed: apt install prometheus, or make engines")
-	}
+	enginetest.Program(t, "promtool", "prometheus")
 	promtool := func(args ...string) {
 		t.Helper()
 		out, err := exec.Command("promtool", args...).CombinedOutput()

@@ -110,28 +110,47 @@ func TestAnAbortOfAGuestInAssemblyScriptSaysWhy(t *testing.T) {
 	require.True(t, inStack(f, "main/readTheMeter"), "%s", f.Stack)
 }
 
-func TestAPanicOfAGuestInRustSaysWhy(t *testing.T) {
-	p := newWorld(t, host.Limits{}).ready(t, guestbuild.RustPlugin(t, "host/testdata/faults/rust", "sdk/rust"), host.Grants{})
+func TestAnAssertionOfAGuestInCSaysWhy(t *testing.T) {
+	p := newWorld(t, host.Limits{}).ready(t, guestbuild.CReactor(t, "host/testdata/faults/c-reactor"), host.Grants{})
 	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
 	f := faultOf(t, err)
 	require.Equal(t, host.FaultTrap, f.Kind)
-	require.Contains(t, f.Panic, "panicked at ")
-	require.Contains(t, f.Panic, "there are no values")
-	require.Contains(t, f.Panic, "./main.rs:", "and nothing of the machine that compiled it")
-	require.Equal(t, "reading the meter", f.Logs[0])
-	require.True(t, inStack(f, "plugin::read_the_meter"), "%s", f.Stack)
+	require.Regexp(t, `^Assertion failed: values > 0 \(.*main\.c: read_the_meter: \d+\)$`, f.Panic)
+	require.Equal(t, []string{"reading 0 values", f.Panic}, f.Logs)
+	require.True(t, inStack(f, "read_the_meter"), "%s", f.Stack)
+	require.True(t, inStack(f, "driver_fingerprint"), "%s", f.Stack)
+}
+
+func TestAPanicOfAGuestInRustSaysWhy(t *testing.T) {
+	for target, build := range map[string]func(t testing.TB, dir, sdk string) []byte{"plugin": guestbuild.RustPlugin, "reactor": guestbuild.RustReactor} {
+		t.Run(target, func(t *testing.T) {
+			p := newWorld(t, host.Limits{}).ready(t, build(t, "host/testdata/faults/rust", "sdk/rust"), host.Grants{})
+			_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+			f := faultOf(t, err)
+			require.Equal(t, host.FaultTrap, f.Kind)
+			require.Contains(t, f.Panic, "panicked at ")
+			require.Contains(t, f.Panic, "there are no values")
+			require.Contains(t, f.Panic, "./main.rs:", "and nothing of the machine that compiled it")
+			require.Equal(t, "reading the meter", f.Logs[0])
+			require.True(t, inStack(f, "plugin::read_the_meter"), "%s", f.Stack)
+		})
+	}
 }
 
 func TestAPanicOfAGuestInZigSaysWhy(t *testing.T) {
-	p := newWorld(t, host.Limits{}).ready(t, guestbuild.ZigPlugin(t, "host/testdata/faults/zig", "sdk/zig"), host.Grants{})
-	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
-	f := faultOf(t, err)
-	require.Equal(t, host.FaultTrap, f.Kind)
-	require.Equal(t, "panic: index out of bounds: index 2, len 2", f.Panic)
-	require.Equal(t, []string{"reading value 2", f.Panic}, f.Logs)
-	require.True(t, inStack(f, "main.readTheMeter"), "%s", f.Stack)
-	require.Contains(t, f.Stack, "main.readTheMeter at "+lineOf(t, "main.zig", "testdata/faults/zig", "return values[at];"))
-	require.Contains(t, f.Stack, "driver_fingerprint at "+lineOf(t, "main.zig", "testdata/faults/zig", "readTheMeter(values, 2)"))
+	for target, build := range map[string]func(t testing.TB, dir, sdk string) []byte{"plugin": guestbuild.ZigPlugin, "reactor": guestbuild.ZigReactor} {
+		t.Run(target, func(t *testing.T) {
+			p := newWorld(t, host.Limits{}).ready(t, build(t, "host/testdata/faults/zig", "sdk/zig"), host.Grants{})
+			_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+			f := faultOf(t, err)
+			require.Equal(t, host.FaultTrap, f.Kind)
+			require.Equal(t, "panic: index out of bounds: index 2, len 2", f.Panic)
+			require.Equal(t, []string{"reading value 2", f.Panic}, f.Logs)
+			require.True(t, inStack(f, "main.readTheMeter"), "%s", f.Stack)
+			require.Contains(t, f.Stack, "main.readTheMeter at "+lineOf(t, "main.zig", "testdata/faults/zig", "return values[at];"))
+			require.Contains(t, f.Stack, "driver_fingerprint at "+lineOf(t, "main.zig", "testdata/faults/zig", "readTheMeter(values, 2)"))
+		})
+	}
 }
 
 // lineOf is where in a file of a folder the text is that it has once, as "file:line".

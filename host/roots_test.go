@@ -14,16 +14,16 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/enginetest"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
 // busyboxImage is a directory with Debian's static busybox as its shell and nothing else.
 func busyboxImage(t *testing.T) string {
 	t.Helper()
+	enginetest.Program(t, "busybox", "busybox-static")
 	program, err := exec.LookPath("busybox")
-	if err != nil {
-		t.Skip("this machine has no busybox (Debian: busybox-static) to make an image of")
-	}
+	require.NoError(t, err)
 	content, err := os.ReadFile(program)
 	require.NoError(t, err)
 	dir := t.TempDir()

@@ -62,6 +62,19 @@ func TestABrokenPluginFailsTheCheckThatIsMeant(t *testing.T) {
 		"wait":             {"wait_task/again": "it answers something else the second time, and has to answer the same after the end"},
 		"wordless":         {"errors": "driver_inspect_task answers INTERNAL without a word"},
 		"loop":             {"inspect_task": "plugin broken was too slow in driver_inspect_task: "},
+
+		"panics in driver_recover_task": {"recover_task/capability-fails": "use 1 of 1, UNAVAILABLE: plugin broken trapped in driver_recover_task: "},
+		"panics in driver_inspect_task": {"inspect_task/capability-fails": "plugin broken trapped in driver_inspect_task: "},
+		"panics in driver_task_stats":   {"task_stats/capability-fails": "plugin broken trapped in driver_task_stats: "},
+		"panics in driver_signal_task":  {"signal_task/capability-fails": "plugin broken trapped in driver_signal_task: "},
+		"panics in driver_exec_task":    {"exec_task/capability-fails": "plugin broken trapped in driver_exec_task: "},
+		"panics in driver_wait_task":    {"wait_task/capability-fails": "plugin broken trapped in driver_wait_task: ", "wait_task/ended/capability-fails": "plugin broken trapped in driver_wait_task: "},
+		"panics in driver_stop_task":    {"stop_task/capability-fails": "plugin broken trapped in driver_stop_task: "},
+		"panics in driver_destroy_task": {"destroy_task/capability-fails": "plugin broken trapped in driver_destroy_task: "},
+		"asks in driver_stop_task":      {},
+		"asks in driver_wait_task":      {},
+		"sticks in driver_stop_task":    {"stop_task/capability-fails": "use 1 of 1, UNAVAILABLE: the same call again, without a failure: INTERNAL: it is stuck"},
+		"sticks in driver_destroy_task": {"destroy_task/capability-fails": "the same call again, without a failure: INTERNAL: it is stuck"},
 	} {
 		t.Run(how, func(t *testing.T) {
 			require.NoError(t, tried.Configure(t.Context(), host.Grants{}, map[string]any{"how": how}))

@@ -18,7 +18,6 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/enginetest"
 )
 
@@ -125,10 +124,7 @@ func TestANetworkOutlivesTheAgentAndGoesWithItsJob(t *testing.T) {
 func needBridge(t *testing.T) {
 	t.Helper()
 	for program, debian := range map[string]string{"/usr/lib/cni/portmap": "containernetworking-plugins", "iptables-save": "iptables", "busybox": "busybox-static"} {
-		if _, err := exec.LookPath(program); err != nil {
-			require.NotEqual(t, "1", os.Getenv(boltfile.StrictEnv), "no %s: it is Debian's package %s: make engines installs it", program, debian)
-			t.Skipf("no %s: it is Debian's package %s: make engines installs it", program, debian)
-		}
+		enginetest.Program(t, program, debian)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/internal/enginetest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
@@ -21,10 +22,9 @@ func TestATaskInAnImageOutlivesTheAgent(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can isolate processes")
 	}
+	enginetest.Program(t, "busybox", "busybox-static")
 	busybox, err := exec.LookPath("busybox")
-	if err != nil {
-		t.Skip("this machine has no busybox (Debian: busybox-static) to make an image of")
-	}
+	require.NoError(t, err)
 	images, data := t.TempDir(), t.TempDir()
 	for _, dir := range []string{filepath.Dir(images), images, filepath.Dir(data), data} {
 		require.NoError(t, os.Chmod(dir, 0o755))

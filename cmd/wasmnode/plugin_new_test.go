@@ -16,6 +16,7 @@ import (
 	"github.com/wasmnode/wasmnode/internal/pluginregistry/registrytest"
 	"github.com/wasmnode/wasmnode/internal/toolchain"
 	"github.com/wasmnode/wasmnode/sdk"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 // make runs a target in a folder of the workshop, and reports whether it was made.
@@ -25,7 +26,7 @@ func (w workshop) make(t *testing.T, dir, target string) bool {
 }
 
 // TestANewPluginIsBuiltTestedAndChecked holds the templates of each language: what is made of
-// them compiles, passes its own tests and does what the contract says.
+// them compiles, passes its own tests, does what the contract says, and runs its job.
 func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 	// What the SDK compiles to is the same in every folder, and is kept where Go keeps the rest.
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
@@ -35,51 +36,52 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 	user, err := os.UserCacheDir()
 	require.NoError(t, err)
 	t.Setenv("ZIG_GLOBAL_CACHE_DIR", filepath.Join(user, "zig")) // of the tests
+	w := newWorkshop(t)
+	var built, devices []string
 	for _, language := range []string{"assemblyscript", "c", "go", "rust", "zig"} {
 		t.Run(language, func(t *testing.T) {
-			w := newWorkshop(t)
-			r := w.run(t, "", "plugin", "new", "-lang", language, "my_driver")
+			driver, device := language+"_driver", language+"-device"
+			r := w.run(t, "", "plugin", "new", "-lang", language, driver)
 			require.Zero(t, r.code, r.stderr)
 			inCode := language == "go" // is where the schema is
-			assert.Equal(t, !inCode, strings.Contains(r.stdout, "my_driver/task_schema.json\n"))
-			r = w.run(t, "", "plugin", "new", "-json", "-lang", language, "-device", "my-device")
+			assert.Equal(t, !inCode, strings.Contains(r.stdout, driver+"/task_schema.json\n"))
+			r = w.run(t, "", "plugin", "new", "-json", "-lang", language, "-device", device)
 			require.Zero(t, r.code, r.stderr)
 			var made struct{ Files, Next []string }
 			require.NoError(t, json.Unmarshal([]byte(r.stdout), &made))
 			assert.Equal(t, !inCode, slices.Contains(made.Files, "plugin_schema.json"))
 
-			if os.Getenv("CI") != "true" && !w.make(t, "my_driver", "toolchain") {
-				t.Skip("there is no toolchain for", language)
+			if !w.make(t, driver, "toolchain") {
+				guestbuild.Missing(t, "there is no toolchain for "+language)
 			}
 			if language == "zig" { // its library is the same one as well
-				shareCache(t, filepath.Join(w.dir, "my_driver"))
-				shareCache(t, filepath.Join(w.dir, "my-device"))
+				shareCache(t, filepath.Join(w.dir, driver))
+				shareCache(t, filepath.Join(w.dir, device))
 			}
-			r = w.run(t, "", "plugin", "test", "my_driver")
+			r = w.run(t, "", "plugin", "test", driver)
 			require.Zero(t, r.code, r.stdout+r.stderr)
 			assert.Contains(t, r.stdout, "\n5 tests: 5 ok, 0 failed\n")
-			assert.Regexp(t, `\nmy_driver 0\.1\.0: \d\d ok, 0 failed, 1 skipped\n$`, r.stdout)
+			assert.Regexp(t, `\n`+driver+` 0\.1\.0: \d\d ok, 0 failed, 1 skipped\n$`, r.stdout)
 			if language == "rust" { // the SDK is the same one: it is compiled once
-				require.NoError(t, os.CopyFS(filepath.Join(w.dir, "my-device", "build"), os.DirFS(filepath.Join(w.dir, "my_driver", "build"))))
-				require.NoError(t, os.Remove(filepath.Join(w.dir, "my-device", "build", "test")))
+				require.NoError(t, os.CopyFS(filepath.Join(w.dir, device, "build"), os.DirFS(filepath.Join(w.dir, driver, "build"))))
+				require.NoError(t, os.Remove(filepath.Join(w.dir, device, "build", "test")))
 			}
 			if language == "assemblyscript" { // likewise the compiler
-				t.Setenv("ASC", filepath.Join(w.dir, "my_driver", "node_modules", ".bin", "asc"))
+				t.Setenv("ASC", filepath.Join(w.dir, driver, "node_modules", ".bin", "asc"))
 			}
-			r = w.run(t, "", "plugin", "test", "-json", "my-device")
+			r = w.run(t, "", "plugin", "test", "-json", device)
 			require.Zero(t, r.code, r.stdout+r.stderr)
 			var out tested
 			require.NoError(t, json.Unmarshal([]byte(r.stdout), &out))
-			assert.Equal(t, "my-device/plugins/my-device.wasm", out.File)
+			assert.Equal(t, device+"/plugins/"+device+".wasm", out.File)
 			assert.Empty(t, out.Failed)
 			assert.Len(t, out.Tests, 3)
-			assert.Equal(t, "my-device", out.Conform.Plugin)
-
-			if language == "assemblyscript" || language == "c" {
-				w.runs(t, "my_driver")
-			}
+			assert.Equal(t, device, out.Conform.Plugin)
+			built, devices = append(built, driver), append(devices, device)
 		})
 	}
+	// The job of a device plugin is about no language.
+	t.Run("jobs", func(t *testing.T) { w.runs(t, append(built, devices[:min(1, len(devices))]...)) })
 }
 
 // shareCache has a new plugin in Zig compiled with the library that another test has compiled: that is
@@ -94,15 +96,29 @@ func shareCache(t *testing.T, folder string) {
 	require.NoError(t, os.Symlink(shared, filepath.Join(folder, "build", "cache")))
 }
 
-// runs runs the job of a new driver on an agent, with what its folder has.
-func (w workshop) runs(t *testing.T, name string) {
+// runs runs the jobs of new plugins, all at once on one agent, with the configurations that their
+// folders have.
+func (w workshop) runs(t *testing.T, names []string) {
 	t.Helper()
-	agent := exec.Command(binary, "agent", "-http-addr", "127.0.0.1:0", "-dev", "-plugin-dir", "plugins", "-config", "agent.hcl")
-	agent.Dir = filepath.Join(w.dir, name)
+	plugins := filepath.Join(w.dir, "plugins")
+	require.NoError(t, os.Mkdir(plugins, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(plugins, "raw_exec.wasm"), driver(t, "raw_exec"), 0o600)) // for devices
+	args := []string{"agent", "-http-addr", "127.0.0.1:0", "-dev", "-plugin-dir", plugins}
+	for _, name := range names {
+		require.NoError(t, os.Link(filepath.Join(w.dir, name, "plugins", name+".wasm"), filepath.Join(plugins, name+".wasm")))
+		args = append(args, "-config", filepath.Join(w.dir, name, "agent.hcl"))
+	}
+	agent := exec.Command(binary, args...)
+	agent.Env = append(os.Environ(), "XDG_CACHE_HOME="+w.dir)
 	n := startProcess(t, agent)
-	n.out(t, "job", "run", filepath.Join(agent.Dir, "job.nomad.hcl"))
-	assert.Equal(t, "Hello, world, from hello\n", n.out(t, "alloc", "logs", "-job", name))
-	n.out(t, "job", "stop", "-purge", name)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n.out(t, "job", "run", filepath.Join(w.dir, name, "job.nomad.hcl"))
+			assert.Regexp(t, `^(Hello, world, from hello|My devices: (one|two|three))\n$`, n.out(t, "alloc", "logs", "-job", name))
+			n.out(t, "job", "stop", "-purge", name)
+		})
+	}
 }
 
 // What can be made can be looked for.
@@ -207,8 +223,8 @@ func TestTheSameSourceIsTheSamePluginWhereverItIsBuilt(t *testing.T) {
 				cmd.Dir = folder
 				require.Zero(t, execute(t, cmd).code)
 				here := filepath.Join(place, "my_driver")
-				if os.Getenv("CI") != "true" && !w.make(t, here, "toolchain") {
-					t.Skip("there is no toolchain for", language)
+				if !w.make(t, here, "toolchain") {
+					guestbuild.Missing(t, "there is no toolchain for "+language)
 				}
 				if language == "zig" {
 					shareCache(t, filepath.Join(w.dir, here))

@@ -2,8 +2,8 @@
 // by itself: no registry is asked. The engines have directories and cgroups of their own and leave
 // the machine's network alone: one that makes networks is for tests that are [InOwnNetwork].
 //
-// Where a machine has no engine, the test says so by name and is skipped; with
-// WASMNODE_STRICT=1 it fails. Only root can start one.
+// Where a machine has no engine, the test says so by name and is skipped; where nothing may
+// be missing it fails: see [guestbuild.Missing]. Only root can start one.
 package enginetest
 
 import (
@@ -29,7 +29,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 // Image has one file, /program: see program/main.go.
@@ -125,14 +125,9 @@ func need(t testing.TB, program, debian string) {
 // debian is the package that has it.
 func Program(t testing.TB, program, debian string) {
 	t.Helper()
-	_, err := exec.LookPath(program)
-	if err == nil {
-		return
+	if _, err := exec.LookPath(program); err != nil {
+		guestbuild.Missing(t, fmt.Sprintf("no %s: %v (Debian's package %s; make engines machines installs it)", program, err, debian))
 	}
-	if os.Getenv(boltfile.StrictEnv) == "1" {
-		require.NoError(t, err, "it is Debian's package %s: make engines installs it", debian)
-	}
-	t.Skipf("no %s: %v (Debian's package %s; make engines installs it)", program, err, debian)
 }
 
 // directory is on a disk, whose name is short enough for a socket.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks all example plugins against the contract, with what make build made. Drivers start tasks
-# where the machine has what they run, and say so where it has not; with CI=true that fails, too.
-# Exits non-zero when a check fails.
+# where the machine has what they run, and say so where it has not; with CI=true or
+# WASMNODE_STRICT=1 that fails, too. Exits non-zero when a check fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -41,7 +41,7 @@ have() {
 	for program in "$@"; do
 		[ -x "$(command -v "$program" || true)" ] && continue
 		echo "$driver starts no task: no $program on this machine (make engines machines java installs it)"
-		[ "${CI:-}" != true ] || failed=1
+		{ [ "${CI:-}" != true ] && [ "${WASMNODE_STRICT:-}" != 1 ]; } || failed=1
 		return 1
 	done
 	if [ "$(id -u)" -ne 0 ]; then

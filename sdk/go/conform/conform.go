@@ -128,6 +128,7 @@ type run struct {
 
 	description wasmnodev1.DriverDescribeResponse
 	wrong       []string // errors that do not say what they have to
+	idle        []string // what uses no capability that can fail
 	events      []string // of which a node would not show all
 	lines       []string // of the log, likewise
 	odd         bool     // what is sent now no node sends
@@ -143,6 +144,7 @@ func (r *run) all() {
 	} else {
 		r.driver()
 	}
+	r.idles()
 	r.told()
 	r.requests()
 	r.words()
@@ -182,8 +184,11 @@ func encode(m message) []byte {
 }
 
 // call makes a call within the time for one, and notes an error that says too little.
-func (r *run) call(c Call) Outcome {
-	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Timeout)
+func (r *run) call(c Call) Outcome { return r.callWithin(r.opts.Timeout, c) }
+
+// callWithin is call with a time of its own.
+func (r *run) callWithin(limit time.Duration, c Call) Outcome {
+	ctx, cancel := context.WithTimeout(r.ctx, limit)
 	defer cancel()
 	out := r.node.Call(ctx, c)
 	if !r.odd {

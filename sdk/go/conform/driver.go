@@ -46,6 +46,7 @@ func (r *run) driver() {
 	if kept[0].problem == nil {
 		r.done("start_task/large", r.largeTask())
 		r.sweepStart()
+		r.sweepTasks()
 		r.handles()
 	}
 }

@@ -16,7 +16,12 @@ type Streams struct {
 
 // execStreams runs a command whose input is empty, which may fail, and has to end.
 func (r *run) execStreams(t *taken) error {
-	return r.exec(t, "it does not end with the command", &Streams{Stdin: stream{io.EOF}, Stdout: stream{}, Stderr: stream{}})
+	return r.exec(t, "it does not end with the command", emptyStreams())
+}
+
+// emptyStreams have no input, and take all output.
+func emptyStreams() *Streams {
+	return &Streams{Stdin: stream{io.EOF}, Stdout: stream{}, Stderr: stream{}}
 }
 
 // execGone runs a command of somebody who has gone.

@@ -3,6 +3,7 @@ package conform
 import (
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/wasmnode/wasmnode/abi"
 )
@@ -41,12 +42,12 @@ const mostUses = 16
 // way. Do makes the call, and returns how many uses there were, and what is wrong with the
 // outcome.
 func (r *run) sweep(name string, do func(fail Fault) (asked int, problem error)) {
-	name += "/capability-fails"
 	asked, _ := do(Fault{})
 	if asked == 0 {
-		r.skip(name, "it uses none that can fail")
+		r.idle = append(r.idle, name)
 		return
 	}
+	name += "/capability-fails"
 	for f := range Faults(min(asked, mostUses)) {
 		if _, problem := do(f); problem != nil {
 			r.done(name, fmt.Errorf("use %d of %d, %s: %w", f.Use, asked, abi.CodeName(f.Err.Code), problem))
@@ -54,4 +55,11 @@ func (r *run) sweep(name string, do func(fail Fault) (asked int, problem error))
 		}
 	}
 	r.add(OK, name, fmt.Sprintf("each of %d", min(asked, mostUses)))
+}
+
+// idles tells in one line of all sweeps that had nothing to fail.
+func (r *run) idles() {
+	if len(r.idle) > 0 {
+		r.skip("capability-fails", "no use of one that can fail in "+strings.Join(r.idle, ", "))
+	}
 }

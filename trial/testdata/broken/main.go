@@ -26,6 +26,7 @@ type broken struct {
 	how   string
 	pin   string
 	stuck bool
+	fails string          // the operation that answers nothing but an error
 	seen  map[string]bool // tasks
 	asks  int
 }
@@ -88,6 +89,25 @@ type state struct {
 	Stopped bool
 	Token   string // drawn
 	Env     map[string]string
+}
+
+// ask uses a capability in the one operation that its configuration names.
+func (b *broken) ask(ctx context.Context, op, id string) error {
+	how, of, _ := strings.Cut(b.how, " in ")
+	if of != op {
+		return nil
+	}
+	if b.fails == op {
+		return abi.NewError(abi.Internal, "it is stuck")
+	}
+	err := task.Event(ctx, id, op, nil)
+	switch {
+	case err != nil && how == "panics":
+		panic(err)
+	case err != nil && how == "sticks":
+		b.fails = op
+	}
+	return err
 }
 
 func (b *broken) Describe() *driver.Description {
@@ -161,8 +181,11 @@ func handleOf(s state) *driver.TaskHandle {
 	return &driver.TaskHandle{Version: 1, DriverState: b}
 }
 
-// find reads a handle.
-func (b *broken) find(id string, h *driver.TaskHandle) (s state, err error) {
+// find reads the handle that an operation has.
+func (b *broken) find(ctx context.Context, op, id string, h *driver.TaskHandle) (s state, err error) {
+	if err := b.ask(ctx, op, id); err != nil {
+		return s, err
+	}
 	if b.how == "memory" && !b.seen[id] {
 		return s, abi.ErrTaskNotFound
 	}
@@ -178,13 +201,13 @@ func (b *broken) find(id string, h *driver.TaskHandle) (s state, err error) {
 	return s, nil
 }
 
-func (b *broken) RecoverTask(_ context.Context, t *driver.TaskConfig, h *driver.TaskHandle) (*driver.TaskHandle, error) {
-	_, err := b.find(t.GetId(), h)
+func (b *broken) RecoverTask(ctx context.Context, t *driver.TaskConfig, h *driver.TaskHandle) (*driver.TaskHandle, error) {
+	_, err := b.find(ctx, abi.OpDriverRecoverTask, t.GetId(), h)
 	return nil, err
 }
 
-func (b *broken) WaitTask(_ context.Context, id string, h *driver.TaskHandle) (*driver.ExitResult, time.Duration, error) {
-	s, err := b.find(id, h)
+func (b *broken) WaitTask(ctx context.Context, id string, h *driver.TaskHandle) (*driver.ExitResult, time.Duration, error) {
+	s, err := b.find(ctx, abi.OpDriverWaitTask, id, h)
 	switch {
 	case b.how == "no wait":
 		return nil, 0, abi.NewError(abi.Unimplemented, "there is nothing to wait for")
@@ -199,8 +222,8 @@ func (b *broken) WaitTask(_ context.Context, id string, h *driver.TaskHandle) (*
 	return &driver.ExitResult{}, 0, nil
 }
 
-func (b *broken) StopTask(_ context.Context, id string, h *driver.TaskHandle, _ string, _ time.Duration) (*driver.TaskHandle, error) {
-	s, err := b.find(id, h)
+func (b *broken) StopTask(ctx context.Context, id string, h *driver.TaskHandle, _ string, _ time.Duration) (*driver.TaskHandle, error) {
+	s, err := b.find(ctx, abi.OpDriverStopTask, id, h)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +235,7 @@ func (b *broken) StopTask(_ context.Context, id string, h *driver.TaskHandle, _ 
 }
 
 func (b *broken) InspectTask(ctx context.Context, id string, h *driver.TaskHandle) (*driver.TaskStatus, error) {
-	s, err := b.find(id, h)
+	s, err := b.find(ctx, abi.OpDriverInspectTask, id, h)
 	switch {
 	case b.how == "wordless":
 		return nil, abi.NewError(abi.Internal, "")
@@ -228,8 +251,8 @@ func (b *broken) InspectTask(ctx context.Context, id string, h *driver.TaskHandl
 	return &driver.TaskStatus{}, nil
 }
 
-func (b *broken) DestroyTask(_ context.Context, id string, h *driver.TaskHandle, force bool) error {
-	s, err := b.find(id, h)
+func (b *broken) DestroyTask(ctx context.Context, id string, h *driver.TaskHandle, force bool) error {
+	s, err := b.find(ctx, abi.OpDriverDestroyTask, id, h)
 	if err != nil {
 		return err
 	}
@@ -239,8 +262,8 @@ func (b *broken) DestroyTask(_ context.Context, id string, h *driver.TaskHandle,
 	return nil
 }
 
-func (b *broken) SignalTask(_ context.Context, id string, h *driver.TaskHandle, signal string) (*driver.TaskHandle, error) {
-	if _, err := b.find(id, h); err != nil {
+func (b *broken) SignalTask(ctx context.Context, id string, h *driver.TaskHandle, signal string) (*driver.TaskHandle, error) {
+	if _, err := b.find(ctx, abi.OpDriverSignalTask, id, h); err != nil {
 		return nil, err
 	}
 	if b.how == "echo" {
@@ -249,9 +272,14 @@ func (b *broken) SignalTask(_ context.Context, id string, h *driver.TaskHandle, 
 	return nil, abi.NewError(abi.InvalidArgument, "unknown signal "+signal)
 }
 
+func (b *broken) TaskStats(ctx context.Context, id string, h *driver.TaskHandle) (*driver.TaskStats, error) {
+	_, err := b.find(ctx, abi.OpDriverTaskStats, id, h)
+	return &driver.TaskStats{}, err
+}
+
 // Exec runs commands that copy their input.
 func (b *broken) Exec(ctx context.Context, id string, h *driver.TaskHandle, _ *driver.Command) (*driver.ExitResult, error) {
-	if _, err := b.find(id, h); err != nil {
+	if _, err := b.find(ctx, abi.OpDriverExecTask, id, h); err != nil {
 		return nil, err
 	}
 	streams, err := command.Open(ctx)

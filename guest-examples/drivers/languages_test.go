@@ -13,13 +13,14 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
-// withoutGo runs a test with the drivers that are built with the SDKs for AssemblyScript, C, Rust and Zig.
-func withoutGo(t *testing.T, test func(t *testing.T, node *drivertest.Node)) {
+// inEachLanguage runs a test with a driver of programs that is built with the SDK for each language.
+func inEachLanguage(t *testing.T, test func(t *testing.T, node *drivertest.Node)) {
 	for name, build := range map[string]func(t *testing.T) []byte{
 		"assemblyscript_minimal": buildAssemblyScript,
 
 		"c_minimal":    func(t *testing.T) []byte { return guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal") },
 		"rust_minimal": buildRust,
+		"wasi":         func(t *testing.T) []byte { return guestbuild.Plugin(t, "guest-examples/drivers/wasi") },
 		"zig_minimal":  buildZig,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -32,7 +33,7 @@ func withoutGo(t *testing.T, test func(t *testing.T, node *drivertest.Node)) {
 
 // orByHand adds the driver on the ABI's page, which has no SDK at all.
 func orByHand(t *testing.T, test func(t *testing.T, node *drivertest.Node)) {
-	withoutGo(t, test)
+	inEachLanguage(t, test)
 	t.Run("by_hand", func(t *testing.T) {
 		test(t, drivertest.NewCompiled(t, guestbuild.CPlugin(t, "guest-examples/drivers/testdata/by-hand"), nil))
 	})
@@ -50,7 +51,7 @@ func buildZig(t *testing.T) []byte {
 	return guestbuild.ZigPlugin(t, "guest-examples/drivers/zig-minimal", "sdk/zig")
 }
 
-func TestWithoutGoATaskIsTheProgramThatItsConfigNames(t *testing.T) {
+func TestInEachLanguageATaskIsTheProgramThatItsConfigNames(t *testing.T) {
 	orByHand(t, func(t *testing.T, node *drivertest.Node) {
 		task := node.Task(`{"module": "local/app.wasm"}`)
 		task.Id = strings.Repeat("long", 100) // a length of two bytes in a varint
@@ -65,8 +66,8 @@ func TestWithoutGoATaskIsTheProgramThatItsConfigNames(t *testing.T) {
 	})
 }
 
-func TestWithoutGoAConfigIsReadAsJSON(t *testing.T) {
-	withoutGo(t, func(t *testing.T, node *drivertest.Node) {
+func TestInEachLanguageAConfigIsReadAsJSON(t *testing.T) {
+	inEachLanguage(t, func(t *testing.T, node *drivertest.Node) {
 		task := node.Task(`{"module": "m"}`)
 		task.DriverConfig = []byte(`{"module": "lo\"c\u00fcal/\ud83d\ude00.wasm", "args": ["-v", "", "\n"]}`)
 		_, _, err := node.StartTask(task)
@@ -76,7 +77,7 @@ func TestWithoutGoAConfigIsReadAsJSON(t *testing.T) {
 	})
 }
 
-func TestWithoutGoWhatTheNodeRefusesIsTheStartsError(t *testing.T) {
+func TestInEachLanguageWhatTheNodeRefusesIsTheStartsError(t *testing.T) {
 	orByHand(t, func(t *testing.T, node *drivertest.Node) {
 		node.RefuseWasm(abi.NewRecoverableError(abi.NotFound, "local/app.wasm: no such file"))
 		_, _, err := node.StartTask(node.Task(`{"module": "local/app.wasm"}`))
@@ -86,7 +87,7 @@ func TestWithoutGoWhatTheNodeRefusesIsTheStartsError(t *testing.T) {
 	})
 }
 
-func TestWithoutGoBadInputIsAnErrorNotAFault(t *testing.T) {
+func TestInEachLanguageBadInputIsAnErrorNotAFault(t *testing.T) {
 	encode := func(task *driver.TaskConfig) []byte {
 		request, err := (&wasmnodev1.DriverStartTaskRequest{Task: task}).MarshalVT()
 		require.NoError(t, err)
@@ -107,12 +108,13 @@ func TestWithoutGoBadInputIsAnErrorNotAFault(t *testing.T) {
 }
 
 // By hand there is a buffer of 256 KiB, with an SDK what the node sends.
-func TestWithoutGoATaskOfAnySizeIsReadOrRefused(t *testing.T) {
-	large := &driver.TaskConfig{DriverConfig: []byte(`{"module": "m"}`), Env: map[string]string{"LARGE": strings.Repeat("x", 2<<20)}}
-	request, err := (&wasmnodev1.DriverStartTaskRequest{Task: large}).MarshalVT()
-	require.NoError(t, err)
+func TestInEachLanguageATaskOfAnySizeIsReadOrRefused(t *testing.T) {
 	orByHand(t, func(t *testing.T, node *drivertest.Node) {
-		_, err := node.Call(abi.OpDriverStartTask, request)
+		large := node.Task(`{"module": "m"}`)
+		large.Env = map[string]string{"LARGE": strings.Repeat("x", 2<<20)}
+		request, err := (&wasmnodev1.DriverStartTaskRequest{Task: large}).MarshalVT()
+		require.NoError(t, err)
+		_, err = node.Call(abi.OpDriverStartTask, request)
 		if node.Describe().Name == "by_hand" {
 			require.Equal(t, abi.ResourceExhausted, abi.CodeOf(err))
 			return
@@ -122,7 +124,7 @@ func TestWithoutGoATaskOfAnySizeIsReadOrRefused(t *testing.T) {
 	})
 }
 
-func TestWithoutGoTheDriverIsHealthyAndHasNoOptionalOperations(t *testing.T) {
+func TestInEachLanguageTheDriverIsHealthyAndHasNoOptionalOperations(t *testing.T) {
 	orByHand(t, func(t *testing.T, node *drivertest.Node) {
 		f, err := node.Fingerprint()
 		require.NoError(t, err)
