@@ -106,8 +106,7 @@ func Flags() []Flag { return slices.Clone(flags) }
 // of it is in Warnings. After an error the configuration is as it was.
 func (c *Config) Set(s Setting) error {
 	if s.Key == keyServers {
-		c.Client.Servers = strings.FieldsFunc(s.Value, func(r rune) bool { return r == ',' || r == ' ' })
-		return nil
+		return c.setServers(s.Value)
 	}
 	if s.Key == keyMeta {
 		name, value, ok := strings.Cut(s.Value, "=")
@@ -133,6 +132,23 @@ func (c *Config) Set(s Setting) error {
 	for _, warning := range hclvalue.Warnings(l.diags) {
 		c.Warnings = append(slices.Clone(c.Warnings), "-"+s.Name+": "+warning)
 	}
+	return nil
+}
+
+// setServers reads a list that is separated by commas, or by spaces where there are no templates.
+func (c *Config) setServers(list string) error {
+	var servers []string
+	for text := range strings.SplitSeq(list, ",") {
+		named := strings.Fields(text)
+		if isTemplate(text) {
+			var err error
+			if named, err = resolve(text, true); err != nil {
+				return fmt.Errorf("-servers: %w", err)
+			}
+		}
+		servers = append(servers, named...)
+	}
+	c.Client.Servers = servers
 	return nil
 }
 
