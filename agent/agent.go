@@ -101,11 +101,11 @@ func Run(ctx context.Context, o Options) error {
 	}
 	a.warn(cfg)
 	// First, because it is what fails most often.
-	listener, err := a.listen()
+	listeners, err := a.listen()
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer closeAll(listeners)
 	if !o.Dev {
 		a.supervisor = o.Supervisor
 	}
@@ -113,7 +113,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := a.open(); err != nil {
 		return err
 	}
-	return a.run(ctx, o, listener)
+	return a.run(ctx, o, listeners)
 }
 
 // agent is the layers, from the ground up.
@@ -268,7 +268,7 @@ func (a *agent) openPlugins() (err error) {
 }
 
 // run serves the API, starts the plugins and the node, and waits for the end.
-func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err error) {
+func (a *agent) run(ctx context.Context, o Options, listeners []net.Listener) (err error) {
 	a.taskAPI = newTaskAPI()
 	a.node, err = node.New(node.Config{
 		API:            a.taskAPI,
@@ -312,7 +312,7 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// First of all: what plugins do, and how much there is to restore, delays no answer.
-	web := a.serve(listener, cancel)
+	web := a.serve(listeners, cancel)
 	defer web.stop()
 	a.logger.Info("the API answers", "http_addr", a.address, "node_id", a.node.ID())
 	a.service.Ready()

@@ -1,11 +1,15 @@
 package agent_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -106,24 +110,24 @@ func processor() time.Duration {
 
 // BenchmarkTemplates has 500 tasks follow one of 100 variables and one of 100 services each,
 // and changes all of the variables, or all of the services. It reports the longest and the
-// middle time until a change is in a task's file, and how much of a processor it takes to look
-// at all of them when nothing changes, and while all do.
+// middle time from the write of what a task follows until that is in its file, and how much of a
+// processor it takes to look at all of them when nothing changes, and while all do.
 func BenchmarkTemplates(b *testing.B) {
-	const count, followed = 500, 100
+	const count, things = 500, 100
 	a := agenttest.Start(b, agenttest.Options{Drivers: []string{"mock"}, Kept: 10 * count})
-	setWords(b, a, followed, "zero")
-	runBackends(b, a, followed, "zero")
+	setWords(b, a, things, "zero", newWrites())
+	runBackends(b, a, things, "zero", newWrites())
 	followers := agenttest.Job("followers", "mock_driver", map[string]any{"run_for": "1h"})
 	group := followers.TaskGroups[0]
 	group.Count, group.Tasks[0].Resources.MemoryMB = new(count), new(10)
 	group.Tasks[0].Templates = []*nomad.Template{{
 		EmbeddedTmpl: new(fmt.Sprintf(`{{ $n := env "NOMAD_ALLOC_INDEX" | parseInt | modulo %d -}}
-{{ with nomadVar (printf "nomad/jobs/followers/%%d" $n) }}{{ .word }}{{ end }} {{ range nomadService (printf "backend-%%d" $n) }}{{ .Tags | join "," }}{{ end }}`, followed)),
+{{ with nomadVar (printf "nomad/jobs/followers/%%d" $n) }}{{ .word }}{{ end }} {{ range nomadService (printf "backend-%%d" $n) }}{{ .Tags | join "," }}{{ end }}`, things)),
 		DestPath: new("local/x"), ChangeMode: new("noop"),
 	}}
 	_, _, err := a.Client.Jobs().Register(followers, nil)
 	require.NoError(b, err)
-	files := awaitFiles(b, a, count)
+	files := awaitFiles(b, a, count, things)
 	b.Run("nothing-changes", func(b *testing.B) {
 		cpu := processor()
 		for b.Loop() {
@@ -132,82 +136,154 @@ func BenchmarkTemplates(b *testing.B) {
 		b.ReportMetric(100*(processor()-cpu).Seconds()/b.Elapsed().Seconds(), "%-of-a-processor")
 	})
 	changes := 0
-	for name, change := range map[string]func(word string){
-		"variables": func(word string) { setWords(b, a, followed, word) },
-		"services":  func(word string) { runBackends(b, a, followed, word) },
+	for name, change := range map[string]func(word string, w *writes){
+		"variables": func(word string, w *writes) { setWords(b, a, things, word, w) },
+		"services":  func(word string, w *writes) { runBackends(b, a, things, word, w) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			var spans []time.Duration
 			cpu := processor()
 			for b.Loop() {
 				changes++
-				word := fmt.Sprintf("%s-%d", name, changes)
-				change(word)
-				spans = awaitWord(b, files, word)
+				word, w := fmt.Sprintf("%s-%d", name, changes), newWrites()
+				var changed sync.WaitGroup
+				changed.Go(func() { change(word, w) })
+				seen := awaitWord(b, files, word)
+				changed.Wait()
+				spans = w.until(b, seen)
 			}
 			b.ReportMetric(milliseconds(spans[len(spans)-1]), "ms-last-seen")
+			b.ReportMetric(milliseconds(spans[len(spans)*99/100]), "ms-p99-seen")
 			b.ReportMetric(milliseconds(spans[len(spans)/2]), "ms-p50-seen")
 			b.ReportMetric((processor()-cpu).Seconds()/float64(b.N), "s-cpu/change")
 		})
 	}
 }
 
-func setWords(b *testing.B, a *agenttest.Agent, count int, word string) {
-	b.Helper()
-	for i := range count {
-		_, _, err := a.Client.Variables().Update(&nomad.Variable{Path: fmt.Sprint("nomad/jobs/followers/", i), Items: nomad.VariableItems{"word": word}}, nil)
-		require.NoError(b, err)
+// writes are when what is followed was written, by its number.
+type writes struct {
+	mu sync.Mutex
+	at map[int]time.Time
+}
+
+func newWrites() *writes { return &writes{at: map[int]time.Time{}} }
+
+func (w *writes) note(i int, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, known := w.at[i]; !known {
+		w.at[i] = at
 	}
 }
 
-// runBackends registers so many services with a tag.
-func runBackends(b *testing.B, a *agenttest.Agent, count int, tag string) {
+func (w *writes) len() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.at)
+}
+
+// until returns how long after the write of what it follows each file was seen to have it, sorted.
+func (w *writes) until(b *testing.B, seen map[followed]time.Time) (spans []time.Duration) {
 	b.Helper()
+	for file, at := range seen {
+		written, known := w.at[file.follows]
+		require.True(b, known)
+		spans = append(spans, max(0, at.Sub(written)))
+	}
+	slices.Sort(spans)
+	return spans
+}
+
+// setWords writes variables, whose writes begin when they are asked for.
+func setWords(b *testing.B, a *agenttest.Agent, count int, word string, w *writes) {
+	b.Helper()
+	for i := range count {
+		w.note(i, time.Now())
+		_, _, err := a.Client.Variables().Update(&nomad.Variable{Path: fmt.Sprint("nomad/jobs/followers/", i), Items: nomad.VariableItems{"word": word}}, nil)
+		if err != nil {
+			b.Error(err)
+			return
+		}
+	}
+}
+
+// runBackends registers so many services with a tag. One is written when the stream of events has it.
+func runBackends(b *testing.B, a *agenttest.Agent, count int, tag string, w *writes) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
+	defer cancel()
+	events, err := a.Client.EventStream().Stream(ctx, map[nomad.Topic][]string{nomad.TopicService: {"*"}}, 0, nil)
+	if err != nil {
+		b.Error(err)
+		return
+	}
 	job := agenttest.Job("backends", "mock_driver", map[string]any{"run_for": "1h"})
 	job.TaskGroups[0].Count, job.TaskGroups[0].Tasks[0].Resources.MemoryMB = &count, new(10)
 	job.TaskGroups[0].Services = []*nomad.Service{{Name: "backend-${NOMAD_ALLOC_INDEX}", Provider: "nomad", Tags: []string{tag}}}
-	_, _, err := a.Client.Jobs().Register(job, nil)
-	require.NoError(b, err)
-	require.Eventually(b, func() bool {
-		for _, i := range []int{0, count - 1} {
-			list, _, err := a.Client.Services().Get(fmt.Sprint("backend-", i), nil)
-			require.NoError(b, err)
-			if len(list) != 1 || list[0].Tags[0] != tag {
-				return false
+	if _, _, err := a.Client.Jobs().Register(job, nil); err != nil {
+		b.Error(err)
+		return
+	}
+	for w.len() < count {
+		some, open := <-events
+		if !open || some.Err != nil {
+			b.Errorf("the stream of events has ended: %v", some)
+			return
+		}
+		for i := range some.Events {
+			s, err := some.Events[i].Service()
+			number, is := 0, false
+			if err == nil && s != nil && slices.Contains(s.Tags, tag) {
+				number, err = strconv.Atoi(strings.TrimPrefix(s.ServiceName, "backend-"))
+				is = err == nil
+			}
+			if is {
+				w.note(number, time.Now())
 			}
 		}
-		return true
-	}, 10*time.Minute, 10*time.Millisecond)
+	}
 }
 
-// awaitFiles waits until all tasks have rendered theirs, and returns their paths.
-func awaitFiles(b *testing.B, a *agenttest.Agent, count int) (files []string) {
+// followed is a task's file, and the number of what it follows.
+type followed struct {
+	path    string
+	follows int
+}
+
+// awaitFiles waits until all tasks have rendered theirs, and returns them.
+func awaitFiles(b *testing.B, a *agenttest.Agent, count, things int) (files []followed) {
 	b.Helper()
 	require.Eventually(b, func() bool {
-		var err error
-		files, err = filepath.Glob(filepath.Join(a.Data, "alloc", "*", "task", "local", "x"))
+		paths, err := filepath.Glob(filepath.Join(a.Data, "alloc", "*", "task", "local", "x"))
 		require.NoError(b, err)
-		return len(files) == count
+		return len(paths) == count
 	}, 10*time.Minute, 100*time.Millisecond)
+	allocs, _, err := a.Client.Jobs().Allocations("followers", false, nil)
+	require.NoError(b, err)
+	for _, alloc := range allocs {
+		var index int
+		_, err := fmt.Sscanf(alloc.Name, "followers.group[%d]", &index)
+		require.NoError(b, err)
+		files = append(files, followed{filepath.Join(a.Data, "alloc", alloc.ID, "task", "local", "x"), index % things})
+	}
+	require.Len(b, files, count)
 	return files
 }
 
-// awaitWord waits until all files have a word, and returns how long each took, sorted.
-func awaitWord(b *testing.B, files []string, word string) (spans []time.Duration) {
+// awaitWord waits until all files have a word, and returns when each was seen to have it.
+func awaitWord(b *testing.B, files []followed, word string) map[followed]time.Time {
 	b.Helper()
-	start := time.Now()
-	waiting := files
+	seen := map[followed]time.Time{}
 	require.Eventually(b, func() bool {
-		var left []string
-		for _, path := range waiting {
-			if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), word) {
-				left = append(left, path)
+		for _, file := range files {
+			if !seen[file].IsZero() {
 				continue
 			}
-			spans = append(spans, time.Since(start))
+			if text, err := os.ReadFile(file.path); err == nil && strings.Contains(string(text), word) {
+				seen[file] = time.Now()
+			}
 		}
-		waiting = left
-		return len(left) == 0
-	}, 10*time.Minute, 20*time.Millisecond)
-	return spans
+		return len(seen) == len(files)
+	}, 10*time.Minute, 10*time.Millisecond)
+	return seen
 }

@@ -112,7 +112,7 @@ func apiAddress(cfg config.Config) string {
 	if cfg.Socket() != "" {
 		return cfg.BindAddr
 	}
-	scheme, host := "http", cfg.BindAddr
+	scheme, host := "http", cfg.Addresses()[0]
 	if cfg.Access.TLS.HTTP {
 		scheme = "https"
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/wasmnode/wasmnode/httpapi/access"
 )
 
-// listen opens what the API listens on, with its bounds and, where it is configured, TLS.
-func (a *agent) listen() (net.Listener, error) {
+// listen opens all that the API listens on, with its bounds and, where it is configured, TLS.
+func (a *agent) listen() (all []net.Listener, err error) {
 	l := a.cfg.Access.Limits
 	limits := access.DefaultLimits()
 	limits.Reads, limits.Bodies, limits.Streams, limits.Connections = l.Reads, l.Bodies, l.Streams, l.Connections
@@ -30,30 +30,54 @@ func (a *agent) listen() (net.Listener, error) {
 			return nil, fmt.Errorf("http: %w: choose another socket with -http-addr", err)
 		}
 		a.address = "unix://" + path
-		return a.bounds.Listener(listener), nil
+		return []net.Listener{a.bounds.Listener(listener)}, nil
 	}
+	defer func() {
+		if err != nil {
+			closeAll(all) // nothing has come in
+		}
+	}()
+	port := a.cfg.HTTPPort
+	for _, address := range a.cfg.Addresses() {
+		listener, err := listenTCP(address, port)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, a.bounds.Listener(listener))
+		if err := a.mayListen(listener.Addr()); err != nil {
+			return all, err
+		}
+		port = listener.Addr().(*net.TCPAddr).Port // any free one is the same for all
+	}
+	a.address = all[0].Addr().String() // the first is the one that is told
+	if !a.cfg.Access.TLS.HTTP {
+		return all, nil
+	}
+	if a.certificates, err = openCertificates(a.cfg.Access.TLS, a.logger.Named("tls"), &a.conditions); err != nil {
+		return all, err
+	}
+	for i := range all {
+		all[i] = tls.NewListener(all[i], a.certificates.config())
+	}
+	return all, nil
+}
+
+func listenTCP(address string, port int) (net.Listener, error) {
 	network := "tcp"
-	if ip, err := netip.ParseAddr(a.cfg.BindAddr); err == nil && ip.Is4() {
+	if ip, err := netip.ParseAddr(address); err == nil && ip.Is4() {
 		network = "tcp4" // 0.0.0.0 is what it says, and shown as that
 	}
-	listener, err := net.Listen(network, net.JoinHostPort(a.cfg.BindAddr, fmt.Sprint(a.cfg.HTTPPort)))
+	listener, err := net.Listen(network, net.JoinHostPort(address, strconv.Itoa(port)))
 	if err != nil {
 		return nil, fmt.Errorf("http: %w: choose another address with -http-addr", err)
 	}
-	a.address = listener.Addr().String()
-	listener = a.bounds.Listener(listener)
-	if err := a.mayListen(listener.Addr()); err != nil {
-		_ = listener.Close() // nothing has come in
-		return nil, err
+	return listener, nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		l.Close()
 	}
-	if !a.cfg.Access.TLS.HTTP {
-		return listener, nil
-	}
-	if a.certificates, err = openCertificates(a.cfg.Access.TLS, a.logger.Named("tls"), &a.conditions); err != nil {
-		_ = listener.Close() // nothing has come in
-		return nil, err
-	}
-	return tls.NewListener(listener, a.certificates.config()), nil
 }
 
 // mayListen refuses to let everybody on a network run programs here, unless that is what

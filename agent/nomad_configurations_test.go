@@ -36,10 +36,15 @@ func TestAgentsStartWithConfigurationsOfNomads(t *testing.T) {
 			require.Equal(t, "top", a.node(t).Meta["floor"])
 			require.NotContains(t, a.metrics(t), `host="`)
 		},
+		"demo-volume.hcl": func(t *testing.T, a started) {
+			require.Contains(t, a.node(t).HostVolumes, "shared")
+			require.Contains(t, a.log.String(), `plugin "docker" has no effect until there is `)
+		},
 		"drivers.hcl": func(t *testing.T, a started) {
 			require.Contains(t, a.log.String(), `plugin "qemu" has no effect until there is `)
 		},
 		"files.hcl": func(*testing.T, started) {}, // what templates do with it is tested where they are rendered
+		"image.hcl": func(t *testing.T, a started) { require.Equal(t, "ready", a.node(t).Status) },
 		"merged": func(t *testing.T, a started) {
 			n := a.node(t)
 			require.Equal(t, []string{"attic-4", "north", "small", "top"}, []string{n.Name, n.Datacenter, n.NodeClass, n.Meta["floor"]})
@@ -81,6 +86,23 @@ func TestAgentsStartWithConfigurationsOfNomads(t *testing.T) {
 			n := a.node(t)
 			require.Equal(t, []string{"attic", "home", "r1"}, []string{n.Name, n.Datacenter, n.Meta["rack"]})
 		},
+		"templated.hcl": func(t *testing.T, a started) {
+			require.Equal(t, "lo", a.node(t).HostNetworks["loop"].Interface)
+		},
+		"templated.json": func(t *testing.T, a started) {
+			require.Equal(t, "lo", a.node(t).HostNetworks["loop"].Interface)
+		},
+		"tls-server.hcl": func(t *testing.T, a started) {
+			n := a.node(t)
+			require.True(t, n.TLSEnabled)
+			region, err := a.client.Agent().Region()
+			require.NoError(t, err)
+			require.Equal(t, "north", region)
+		},
+		"trial.hcl": func(t *testing.T, a started) {
+			require.Equal(t, "attic-alone", a.node(t).Name)
+			require.Equal(t, http.StatusOK, a.status(t, "/v1/agent/pprof/cmdline"))
+		},
 		"volumes.hcl": func(t *testing.T, a started) {
 			volumes := a.node(t).HostVolumes
 			require.Equal(t, filepath.Join(a.dir, "orders"), volumes["orders"].Path)
@@ -101,24 +123,29 @@ func TestAgentsStartWithConfigurationsOfNomads(t *testing.T) {
 			require.NotContains(t, metrics, "nomad_runtime_num_goroutines")
 			require.NotContains(t, metrics, "nomad_client_host_")
 		},
-		"joining.hcl": nil, // that is with real servers
+		// Those that join are tried with real servers.
+		"demo-client.hcl":  nil,
+		"joining.hcl":      nil,
+		"tls-client.hcl":   nil,
+		"trial-client.hcl": nil,
 	}
 	entries, err := os.ReadDir(nomadConfigurations)
 	require.NoError(t, err)
 	for _, e := range entries {
 		t.Run(e.Name(), func(t *testing.T) {
-			cfg := config.Default()
-			refused := cfg.Load(filepath.Join(nomadConfigurations, e.Name()))
+			dir, logged := prepared(t, e.Name()), &agentLog{}
+			_, refused := agent.CheckConfiguration(filepath.Join(dir, e.Name()))
 			check, known := done[e.Name()]
 			require.Equal(t, refused == nil, known, "what is taken is looked at")
 			if refused == nil && check == nil {
 				return
 			}
-			dir, logged := prepared(t, e.Name()), &agentLog{}
+			cfg := config.Default()
+			require.Equal(t, refused == nil, cfg.Load(filepath.Join(dir, e.Name())) == nil && cfg.Validate() == nil)
 			o := bare(t, "")
 			o.ConfigPaths, o.LogOutput = []string{filepath.Join(dir, e.Name())}, logged
 			if refused != nil {
-				require.EqualError(t, agent.Run(t.Context(), o), strings.ReplaceAll(refused.Error(), nomadConfigurations, dir))
+				require.EqualError(t, agent.Run(t.Context(), o), refused.Error())
 				return
 			}
 			a := started{address: agenttest.Run(t, o), dir: dir, log: logged}
@@ -131,7 +158,7 @@ func TestAgentsStartWithConfigurationsOfNomads(t *testing.T) {
 			a.client = client(t, *c)
 			check(t, a)
 			for _, warning := range cfg.Warnings {
-				require.Contains(t, strings.ReplaceAll(logged.String(), `\"`, `"`), strings.ReplaceAll(warning, nomadConfigurations, dir))
+				require.Contains(t, strings.ReplaceAll(logged.String(), `\"`, `"`), warning)
 			}
 		})
 	}

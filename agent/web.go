@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -23,7 +24,7 @@ const httpGrace = 2 * time.Second
 // web is the HTTP server.
 type web struct {
 	server   *http.Server
-	ended    chan struct{}
+	serving  sync.WaitGroup
 	end      context.CancelFunc
 	tasks    *taskAPI
 	requests inflight.Group // also those whose connections are the server's no more
@@ -31,9 +32,9 @@ type web struct {
 
 // serve serves the API, and calls failed when it cannot go on. Requests end with it:
 // those that wait for something return.
-func (a *agent) serve(listener net.Listener, failed func(error)) *web {
+func (a *agent) serve(listeners []net.Listener, failed func(error)) *web {
 	base, end := context.WithCancel(context.Background())
-	w := &web{ended: make(chan struct{}), end: end, tasks: a.taskAPI}
+	w := &web{end: end, tasks: a.taskAPI}
 	plane, servers := a.planeAPI()
 	api, tasks := httpapi.Handlers(httpapi.Config{
 		Logger:       a.logger.Named("http"),
@@ -68,12 +69,13 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          log.New(&serverLog{a.logger.Named("http"), a.bounds.HandshakeFailed}, "", 0),
 	}
-	go func() {
-		defer close(w.ended)
-		if err := w.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			failed(fmt.Errorf("http: %w", err))
-		}
-	}()
+	for _, l := range listeners {
+		w.serving.Go(func() {
+			if err := w.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				failed(fmt.Errorf("http: %w", err))
+			}
+		})
+	}
 	return w
 }
 
@@ -117,6 +119,6 @@ func (w *web) stop() {
 	if w.server.Shutdown(ctx) != nil {
 		_ = w.server.Close()
 	}
-	<-w.ended
+	w.serving.Wait()
 	w.requests.Close()
 }

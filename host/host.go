@@ -168,6 +168,8 @@ type Host struct {
 	watches  map[string]*watched // by plugin
 	// recording: the calls of a plugin are recorded.
 	recording bool
+
+	secretVariables sync.Map // see [Plugin.KeepSecrets]: names by task ID, not changed
 }
 
 // New returns a host.

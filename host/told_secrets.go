@@ -33,9 +33,10 @@ type keptMasker struct {
 	*secrets.Masker
 }
 
-// of returns the masker of a task, which build makes if there is none yet of what it was told.
-func (m *maskers) of(task *wasmnodev1.TaskConfig, config []byte, build func() *secrets.Masker) *secrets.Masker {
-	sum := told(task, config)
+// of returns the masker of a task with these secret variables, which build makes if there is none yet of
+// what it was told.
+func (m *maskers) of(task *wasmnodev1.TaskConfig, variables []string, config []byte, build func() *secrets.Masker) *secrets.Masker {
+	sum := told(task, variables, config)
 	if k := m.find(task.GetId(), sum); k != nil {
 		return k
 	}
@@ -89,9 +90,12 @@ func (m *maskers) remove(i int) {
 
 var toldSeed = maphash.MakeSeed()
 
-// told is a sum of all that a task was told, and a plugin's configuration, that a secret may be in.
-func told(task *wasmnodev1.TaskConfig, config []byte) uint64 {
+// told is a sum of all that a task was told, of what names its secrets, and of a plugin's configuration.
+func told(task *wasmnodev1.TaskConfig, variables []string, config []byte) uint64 {
 	sum := maphash.Bytes(toldSeed, config) ^ maphash.Bytes(toldSeed, task.GetDriverConfig())<<1
+	for _, name := range variables { // in any order
+		sum += maphash.String(toldSeed, name)
+	}
 	for _, env := range []map[string]string{task.GetEnv(), task.GetDeviceEnv()} {
 		for name, value := range env { // in any order
 			sum += maphash.Comparable(toldSeed, [2]string{name, value})
@@ -111,7 +115,7 @@ func (i *instance) shown(text string, cut bool) string {
 		if i.scope != nil {
 			task = i.scope.Config
 		}
-		i.secrets = i.plugin.maskers.of(task, i.config, i.known)
+		i.secrets = i.plugin.maskers.of(task, i.plugin.keptSecrets(task), i.config, i.known)
 	}
 	if i.secrets.Over {
 		return tooManySecrets
@@ -119,8 +123,26 @@ func (i *instance) shown(text string, cut bool) string {
 	return i.secrets.Line(text, cut)
 }
 
+// KeepSecrets has the values of these variables of a task's environment be secrets, whatever they are called,
+// in all that is told of calls about the task, of any version of the plugin. With none, nothing is known
+// of the task any more.
+func (p *Plugin) KeepSecrets(taskID string, variables []string) {
+	if len(variables) == 0 {
+		p.host.secretVariables.Delete(taskID)
+	} else {
+		p.host.secretVariables.Store(taskID, slices.Clone(variables))
+	}
+}
+
+func (p *Plugin) keptSecrets(task *wasmnodev1.TaskConfig) []string {
+	names, _ := p.host.secretVariables.Load(task.GetId())
+	list, _ := names.([]string)
+	return list
+}
+
 // known are the secrets of the task that the call is about, and of the plugin's configuration: variables
-// and texts that are named like a secret, or are one by the plugin's schemas, and private keys.
+// and texts that are named like a secret, or are one by the plugin's schemas, private keys, and what
+// [Plugin.KeepSecrets] was told.
 func (i *instance) known() *secrets.Masker {
 	k := &secrets.Masker{Names: i.plugin.secretNames(), Lines: true}
 	k.Object(i.config)
@@ -128,6 +150,9 @@ func (i *instance) known() *secrets.Masker {
 		return k
 	}
 	task := i.scope.Config
+	for _, name := range i.plugin.keptSecrets(task) {
+		k.Hide(task.GetEnv()[name])
+	}
 	for _, env := range []map[string]string{task.GetEnv(), task.GetDeviceEnv()} {
 		for name, value := range env {
 			k.Variable(name, value)

@@ -82,6 +82,15 @@ func TestTheSecretsThatAreMaskedAreThoseOfTheCallsTask(t *testing.T) {
 	require.NotContains(t, say(map[string]string{"PASSWORD": "good morning"}), "good morning")
 	require.Contains(t, say(map[string]string{"GREETING": "good morning"}), "good morning")
 
+	id := taskScope(t).Config.Id
+	p.KeepSecrets(id, []string{"GREETING", "ABSENT"})
+	require.NotContains(t, say(map[string]string{"GREETING": "good morning"}), "good morning")
+	require.Contains(t, say(map[string]string{"OTHER": "good morning"}), "good morning")
+	p.KeepSecrets(id+"1", []string{"OTHER"})
+	require.Contains(t, say(map[string]string{"OTHER": "good morning"}), "good morning", "of another task")
+	p.KeepSecrets(id, nil)
+	require.Contains(t, say(map[string]string{"GREETING": "good morning"}), "good morning")
+
 	many := map[string]string{"GREETING": "good morning"}
 	for i := range 1024 {
 		many[fmt.Sprintf("TOKEN_%d", i)] = fmt.Sprintf("token %04d", i)

@@ -123,6 +123,9 @@ func (c Config) Socket() string {
 	return path
 }
 
+// Addresses are what the API listens on, but for a socket: one, or several.
+func (c Config) Addresses() []string { return strings.Fields(c.BindAddr) }
+
 // validateBindAddr returns every fault of where the API listens.
 func (c Config) validateBindAddr() (errs []error) {
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -132,7 +135,7 @@ func (c Config) validateBindAddr() (errs []error) {
 		fault("bind_addr: %q: a socket's path is absolute, such as unix:///run/wasmnode.sock", c.BindAddr)
 	case socket && c.Access.TLS.HTTP:
 		fault("bind_addr: a socket has no TLS: leave out tls { http = true }")
-	case !socket && (c.BindAddr == "" || strings.ContainsAny(c.BindAddr, "/ ")):
+	case !socket && (len(c.Addresses()) == 0 || strings.Contains(c.BindAddr, "/")):
 		fault("bind_addr: %q is not an address; 127.0.0.1 is this machine only, 0.0.0.0 every network", c.BindAddr)
 	case !socket && c.Access.SocketGroup != "":
 		fault("http_socket_group: there is no socket: bind_addr is %q", c.BindAddr)

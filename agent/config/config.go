@@ -28,7 +28,7 @@ type Config struct {
 	Datacenter string `key:"datacenter"`
 	DataDir    string `key:"data_dir"`   // all that has to survive; absolute
 	PluginDir  string `key:"plugin_dir"` // where .wasm files are dropped; absolute
-	BindAddr   string `key:"bind_addr"`  // of the HTTP API: an address, or unix:// and a socket's path
+	BindAddr   string `key:"bind_addr"`  // of the HTTP API: addresses with spaces between, or unix:// and a socket's path
 	HTTPPort   int    `key:"ports.http"` // 0: any free one
 	LogLevel   string `key:"log_level"`  // trace, debug, info, warn or error
 	LogJSON    bool   `key:"log_json"`

@@ -39,20 +39,26 @@ var flags = []Flag{
 	{Name: "client-intro-token", Key: "client.intro_token"},
 	{Name: "consul-address", Key: "consul.address"},
 	{Name: "consul-auth", Key: "consul.auth"},
+	{Name: "consul-auto-advertise", Key: "consul.auto_advertise", Switch: true},
 	{Name: "consul-ca-file", Key: "consul.ca_file"},
 	{Name: "consul-cert-file", Key: "consul.cert_file"},
+	{Name: "consul-checks-use-advertise", Key: "consul.checks_use_advertise", Switch: true},
+	{Name: "consul-client-auto-join", Key: "consul.client_auto_join", Switch: true},
 	{Name: "consul-client-failures-before-critical", Key: "consul.client_failures_before_critical"},
 	{Name: "consul-client-failures-before-warning", Key: "consul.client_failures_before_warning"},
 	{Name: "consul-client-http-check-name", Key: "consul.client_http_check_name"},
 	{Name: "consul-client-service-name", Key: "consul.client_service_name"},
 	{Name: "consul-key-file", Key: "consul.key_file"},
+	{Name: "consul-server-auto-join", Key: "consul.server_auto_join", Switch: true},
 	{Name: "consul-server-failures-before-critical", Key: "consul.server_failures_before_critical"},
 	{Name: "consul-server-failures-before-warning", Key: "consul.server_failures_before_warning"},
 	{Name: "consul-server-http-check-name", Key: "consul.server_http_check_name"},
 	{Name: "consul-server-rpc-check-name", Key: "consul.server_rpc_check_name"},
 	{Name: "consul-server-serf-check-name", Key: "consul.server_serf_check_name"},
 	{Name: "consul-server-service-name", Key: "consul.server_service_name"},
+	{Name: "consul-ssl", Key: "consul.ssl", Switch: true},
 	{Name: "consul-token", Key: "consul.token"},
+	{Name: "consul-verify-ssl", Key: "consul.verify_ssl", Switch: true},
 	{Name: "dc", Key: "datacenter"},
 	{Name: "dev-connect", Key: "consul.enabled", Switch: true},
 	{Name: "dev-consul", Key: "consul.enabled", Switch: true},
@@ -75,6 +81,7 @@ var flags = []Flag{
 	{Name: "raft-protocol", Key: "server.raft_protocol"},
 	{Name: "region", Key: "region"},
 	{Name: "rejoin", Key: "server.rejoin_after_leave", Switch: true},
+	{Name: "retry-interval", Key: "server.retry_interval"},
 	{Name: "retry-join", Key: "server.retry_join"},
 	{Name: "retry-max", Key: "server.retry_max"},
 	{Name: "server", Key: "server.enabled", Switch: true},
@@ -85,9 +92,11 @@ var flags = []Flag{
 	{Name: "vault-ca-path", Key: "vault.ca_path"},
 	{Name: "vault-cert-file", Key: "vault.cert_file"},
 	{Name: "vault-create-from-role", Key: "vault.create_from_role"},
+	{Name: "vault-enabled", Key: "vault.enabled", Switch: true},
 	{Name: "vault-key-file", Key: "vault.key_file"},
 	{Name: "vault-namespace", Key: "vault.namespace"},
 	{Name: "vault-tls-server-name", Key: "vault.tls_server_name"},
+	{Name: "vault-tls-skip-verify", Key: "vault.tls_skip_verify", Switch: true},
 }
 
 // Flags returns Nomad's flags that set keys of the configuration, by name.
@@ -97,8 +106,7 @@ func Flags() []Flag { return slices.Clone(flags) }
 // of it is in Warnings. After an error the configuration is as it was.
 func (c *Config) Set(s Setting) error {
 	if s.Key == keyServers {
-		c.Client.Servers = strings.FieldsFunc(s.Value, func(r rune) bool { return r == ',' || r == ' ' })
-		return nil
+		return c.setServers(s.Value)
 	}
 	if s.Key == keyMeta {
 		name, value, ok := strings.Cut(s.Value, "=")
@@ -124,6 +132,23 @@ func (c *Config) Set(s Setting) error {
 	for _, warning := range hclvalue.Warnings(l.diags) {
 		c.Warnings = append(slices.Clone(c.Warnings), "-"+s.Name+": "+warning)
 	}
+	return nil
+}
+
+// setServers reads a list that is separated by commas, or by spaces where there are no templates.
+func (c *Config) setServers(list string) error {
+	var servers []string
+	for text := range strings.SplitSeq(list, ",") {
+		named := strings.Fields(text)
+		if isTemplate(text) {
+			var err error
+			if named, err = resolve(text, true); err != nil {
+				return fmt.Errorf("-servers: %w", err)
+			}
+		}
+		servers = append(servers, named...)
+	}
+	c.Client.Servers = servers
 	return nil
 }
 

@@ -313,6 +313,7 @@ func (l *loader) file(path string, content []byte) {
 		var f file
 		l.add(assignedBlocks(body))
 		l.nomad(body, "")
+		l.addresses(body, "")
 		l.add(gohcl.DecodeBody(body, nil, &f))
 		for _, b := range body.Blocks {
 			if slices.Contains([]string{"event_sink", "plugin"}, b.Type) && len(b.Labels) == 1 {

@@ -47,6 +47,51 @@ func TestConfigurationsOfNomadsAreDoneWarnedOfOrRefused(t *testing.T) {
 	golden(t, "testdata/nomad.golden", text.String())
 }
 
+// Templates of go-sockaddr are resolved with what the machine has, in files and in flags.
+func TestAddressesMayBeTemplates(t *testing.T) {
+	loop := "`^lo$`"
+	address := "{{ GetAllInterfaces | include `name` " + loop + " | include `type` `IPv4` | attr `address` }}"
+	for name, c := range map[string]struct {
+		file  string
+		want  func(config.Config) []string
+		value []string
+		fault string
+	}{
+		"where the API listens": {"bind_addr = \"" + address + "\"", config.Config.Addresses, []string{"127.0.0.1"}, ""},
+		"several":               {"addresses { http = \"127.0.0.2 " + address + "\" }", config.Config.Addresses, []string{"127.0.0.2", "127.0.0.1"}, ""},
+		"several without one":   {`addresses { http = "127.0.0.2 127.0.0.3" }`, config.Config.Addresses, []string{"127.0.0.2", "127.0.0.3"}, ""},
+		"of servers":            {"client { servers = [\"a\", \"" + address + ":4647\"] }", servers, []string{"a", "127.0.0.1:4647"}, ""},
+		"and those to join":     {"client {\n server_join { retry_join = [\"" + address + "\"] }\n}", servers, []string{"127.0.0.1"}, ""},
+		"one that is several":   {"bind_addr = \"" + address + " b\"", nil, nil, "a.hcl:1,13: bind_addr: " + address + " b is several, 127.0.0.1 b, and one is needed"},
+		"one that is two":       {`bind_addr = "127.0.0.1 b"`, nil, nil, `a.hcl:1,13: bind_addr: "127.0.0.1 b" is several, and one is needed`},
+		"none":                  {"addresses {\n  http = \"{{ GetInterfaceIP `none` }}\"\n}", nil, nil, "a.hcl:2,10: addresses.http: {{ GetInterfaceIP `none` }}: the machine has no such address or interface"},
+		"no function":           {"client {\n servers = [\"a\",\n \"{{ GetNone }}\"]\n}", nil, nil, `a.hcl:3,2: client.servers: {{ GetNone }}: function "GetNone" not defined`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			require.NoError(t, os.WriteFile("a.hcl", []byte(c.file), 0o600))
+			got := config.Default()
+			err := got.Load("a.hcl")
+			if c.fault != "" {
+				require.EqualError(t, err, "configuration: "+c.fault)
+				return
+			}
+			require.NoError(t, err)
+			require.NoError(t, got.Validate())
+			require.Equal(t, c.value, c.want(got))
+		})
+	}
+	flagged := config.Default()
+	require.NoError(t, flagged.Set(config.Setting{Flag: config.Flag{Name: "bind", Key: "bind_addr"}, Value: address}))
+	require.NoError(t, flagged.Set(config.Setting{Flag: config.Flag{Name: "servers", Key: "client.servers"}, Value: "a b," + address}))
+	require.Equal(t, "127.0.0.1", flagged.BindAddr)
+	require.Equal(t, []string{"a", "b", "127.0.0.1"}, flagged.Client.Servers)
+	require.EqualError(t, flagged.Set(config.Setting{Flag: config.Flag{Name: "servers", Key: "client.servers"}, Value: "{{ None }}"}),
+		`-servers: {{ None }}: function "None" not defined`)
+}
+
+func servers(c config.Config) []string { return c.Client.Servers }
+
 func TestWhatIsTakenOfNomadsIsInForce(t *testing.T) {
 	c := config.Default()
 	require.NoError(t, c.Load("testdata/nomad/single.hcl"))

@@ -61,25 +61,7 @@ Options:
 // Run implements [subcommand].
 func (c *agentCommand) Run(args []string) int {
 	var o agent.Options
-	f := flag.NewFlagSet("agent", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
-	f.BoolVar(&o.Dev, "dev", false, "")
-	f.Func("config", "", func(s string) error { o.ConfigPaths = append(o.ConfigPaths, s); return nil })
-	f.StringVar(&o.DataDir, "data-dir", "", "")
-	f.StringVar(&o.PluginDir, "plugin-dir", "", "")
-	f.StringVar(&o.HTTPAddr, "http-addr", "", "")
-	f.StringVar(&o.LogLevel, "log-level", "", "")
-	for _, flag := range config.Flags() {
-		given := func(value string) error {
-			o.Set = append(o.Set, config.Setting{Flag: flag, Value: value})
-			return nil
-		}
-		if flag.Switch {
-			f.BoolFunc(flag.Name, "", given)
-		} else {
-			f.Func(flag.Name, "", given)
-		}
-	}
+	f := agentFlags(&o)
 	if code, ok := c.parseAlone(f, args, c.Help()); !ok {
 		return code
 	}
@@ -108,4 +90,28 @@ func (c *agentCommand) Run(args []string) int {
 		return 1
 	}
 	return 0
+}
+
+// agentFlags are those of an agent, ours and all of Nomad's, which set its options.
+func agentFlags(o *agent.Options) *flag.FlagSet {
+	f := flag.NewFlagSet("agent", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.BoolVar(&o.Dev, "dev", false, "")
+	f.Func("config", "", func(s string) error { o.ConfigPaths = append(o.ConfigPaths, s); return nil })
+	f.StringVar(&o.DataDir, "data-dir", "", "")
+	f.StringVar(&o.PluginDir, "plugin-dir", "", "")
+	f.StringVar(&o.HTTPAddr, "http-addr", "", "")
+	f.StringVar(&o.LogLevel, "log-level", "", "")
+	for _, flag := range config.Flags() {
+		given := func(value string) error {
+			o.Set = append(o.Set, config.Setting{Flag: flag, Value: value})
+			return nil
+		}
+		if flag.Switch {
+			f.BoolFunc(flag.Name, "", given)
+		} else {
+			f.Func(flag.Name, "", given)
+		}
+	}
+	return f
 }

@@ -88,3 +88,49 @@ func TestATaskReadsAVariable(t *testing.T) {
 			tells(`variable "nomad/jobs/other" in namespace "default": Permission denied: with ACLs, the policy of a task's identity is to read nomad/jobs, nomad/jobs/reading, nomad/jobs/reading/g, nomad/jobs/reading/g/t in namespace "default", and no policy is attached to it`)(a)
 	})
 }
+
+// sayingJob has its driver say what it was told, in an event and in an error.
+const sayingJob = `
+job "saying" {
+  group "g" {
+    task "t" {
+      driver = "mock_driver"
+      config {
+        run_for      = "1h"
+        start_event  = "connects to ${DATABASE_URL}"
+        signal_error = "cannot tell ${DATABASE_URL}"
+      }
+      template {
+        data        = "{{ with nomadVar \"nomad/jobs/saying\" }}DATABASE_URL=postgres://web:{{ .word }}@db{{ end }}"
+        destination = "secrets/db.env"
+        env         = true
+      }
+    }
+  }
+}
+`
+
+// TestWhatATemplateMadeOfAVariableIsMasked has a driver say a value whose name tells nothing, before and
+// after the agent is killed.
+func TestWhatATemplateMadeOfAVariableIsMasked(t *testing.T) {
+	s := newSite(t, "mock")
+	n := s.start(t)
+	n.out(t, "var", "put", "-out", "none", "nomad/jobs/saying", "word=correct-horse")
+	require.Zero(t, n.run(t, "job", "run", "-detach", write(t, filepath.Join(t.TempDir(), "saying.nomad.hcl"), sayingJob)).code)
+	alloc := n.awaitAlloc(t, "saying", func(a *nomad.AllocationListStub) bool { return a.ClientStatus == nomad.AllocClientStatusRunning })
+	signals := func() {
+		t.Helper()
+		r := n.run(t, "alloc", "signal", "-s", "SIGHUP", alloc.ID)
+		require.Equal(t, 1, r.code)
+		require.Contains(t, r.stderr, "cannot tell masked-masked-masked")
+		all := r.stderr + n.out(t, "alloc", "status", "-json", alloc.ID) + n.out(t, "plugin", "logs", "mock_driver")
+		require.Contains(t, all, "connects to masked-masked-masked")
+		require.NotContains(t, all, "correct-horse")
+	}
+	signals()
+	require.Equal(t, -1, n.signal(t, syscall.SIGKILL))
+	n = s.start(t)
+	n.awaitAlloc(t, "saying", func(a *nomad.AllocationListStub) bool { return a.ClientStatus == nomad.AllocClientStatusRunning })
+	require.NotEmpty(t, n.running(t, "saying"))
+	signals()
+}

@@ -223,6 +223,19 @@ func (d *Driver) checkRenewed(op string, cfg *wasmnodev1.TaskConfig, t *task, h,
 	return t.update(h, newest), nil
 }
 
+// secretKeeper is a plugin that is told which variables of a task's environment are secrets.
+type secretKeeper interface {
+	KeepSecrets(taskID string, variables []string)
+}
+
+// KeepSecrets has the values of variables of a task's environment be secrets in all that the driver says of
+// it, until the task is destroyed.
+func (d *Driver) KeepSecrets(taskID string, variables []string) {
+	if k, ok := d.plugin.Plugin().(secretKeeper); ok {
+		k.KeepSecrets(taskID, variables)
+	}
+}
+
 // DestroyTask frees what a task holds; a running one only when it is forced, else
 // it is FAILED_PRECONDITION. The workload is destroyed even if the driver fails.
 func (d *Driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, force bool) error {
@@ -246,6 +259,7 @@ func (d *Driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 	if err == nil || force {
 		t.notify()
 		d.tasks().forget(cfg.GetId())
+		d.KeepSecrets(cfg.GetId(), nil)
 	}
 	return err
 }

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -43,6 +45,7 @@ type rendered struct {
 	index    int               // of the task's
 	digest   string            // of that; after an agent's restart, of what the task knows of
 	env      map[string]string // the variables in it
+	secret   bool              // their values are secrets
 	made     bool              // it was rendered, now or before
 	files    map[string]string // what it depends on, with the stamps then
 	lookups  map[string]string // likewise
@@ -112,6 +115,13 @@ func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pr
 			result.Data[key] = string(data)
 		}
 		result.Data[digestKey(i)] = t.digest
+		if t.secret && len(t.env) > 0 {
+			names, err := json.Marshal(slices.Sorted(maps.Keys(t.env)))
+			if err != nil {
+				return nil, err
+			}
+			result.Data[secretKey(i)] = string(names)
+		}
 	}
 	h.rendered = all
 	h.first = h.first || len(req.Previous) == 0
@@ -123,7 +133,7 @@ func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pr
 func keep(all, before []*rendered) {
 	for i, t := range all {
 		if i < len(before) && before[i].Destination == t.Destination {
-			t.digest, t.env, t.made = before[i].digest, before[i].env, before[i].made
+			t.digest, t.env, t.secret, t.made = before[i].digest, before[i].env, before[i].secret, before[i].made
 		}
 	}
 }
@@ -144,7 +154,8 @@ func (t *rendered) await(ctx context.Context, in template.Input, emit func(*stru
 			if err == nil {
 				err = t.Write(in, out.Content)
 			}
-			t.digest, t.env, t.files, t.lookups, t.made = digestOf(out.Content), out.Env, out.Files, out.Lookups, err == nil
+			t.digest, t.env, t.secret, t.made = digestOf(out.Content), out.Env, out.Secret, err == nil
+			t.files, t.lookups = out.Files, out.Lookups
 			return waited, err
 		}
 		if t.made {
@@ -202,6 +213,7 @@ func (h *templatesHook) resume(r *Runner, in template.Input) error {
 			if told := left.Data[digestKey(i)]; told != "" && t.Change != template.ChangeNoop {
 				t.digest = told // of what was rendered since then, the task has not been told
 			}
+			t.secret = left.Data[secretKey(i)] != ""
 		}
 		t.lookups = unknown(t.lookups) // it may be again as it was before the start, and was not in between
 	}
@@ -217,6 +229,35 @@ func (t *rendered) stamps(i int) map[string]*map[string]string {
 // digestKey is the name that the digest is left under of what the template of a number was
 // rendered to when the task started, or when it was told last of another rendering.
 func digestKey(i int) string { return strconv.Itoa(i) + " digest" }
+
+// secretKey is the name that the names of variables are left under whose values are secrets, of the
+// template of a number.
+func secretKey(i int) string { return strconv.Itoa(i) + secretKeyEnd }
+
+const secretKeyEnd = " secret"
+
+// A secretKeeper is a driver that is told which variables of a task's environment are secrets, whatever
+// they are called.
+type secretKeeper interface {
+	KeepSecrets(taskID string, variables []string)
+}
+
+// tellSecrets tells a run's driver which variables its templates have made of the node's.
+func (r *Runner) tellSecrets(run *invocation) {
+	keeper, ok := run.driver.(secretKeeper)
+	left := r.local.Hooks[TemplatesHook]
+	if !ok || left == nil {
+		return
+	}
+	var all []string
+	for key, text := range left.Data {
+		var names []string
+		if strings.HasSuffix(key, secretKeyEnd) && json.Unmarshal([]byte(text), &names) == nil {
+			all = append(all, names...)
+		}
+	}
+	keeper.KeepSecrets(run.config.GetId(), all)
+}
 
 func digestOf(content []byte) string {
 	sum := sha256.Sum256(content)
@@ -307,7 +348,7 @@ func (t *rendered) renderChanged(ctx context.Context, in template.Input) (change
 	t.files, t.lookups, t.changing = out.Files, out.Lookups, changing{}
 	if changed = err == nil && digestOf(out.Content) != t.digest; changed {
 		if err = t.Write(in, out.Content); err == nil {
-			t.digest, t.env = digestOf(out.Content), out.Env
+			t.digest, t.env, t.secret = digestOf(out.Content), out.Env, out.Secret
 		} else {
 			t.files, t.lookups = unknown(t.files), unknown(t.lookups)
 		}

@@ -721,6 +721,45 @@ func TestAWaitSeesFiles(t *testing.T) {
 	})
 }
 
+// TestItsDriverIsToldWhichVariablesAreSecrets has a template that reads a variable, whatever it calls what
+// it makes of it, and others that do not; the next agent tells the same, and so does a start without the variable.
+func TestItsDriverIsToldWhichVariablesAreSecrets(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, vars := reading(t, "URL=postgres://u:{{ (nomadVar `a`).v }}@db\nPORT=5432")
+		f.task.Templates = append(f.task.Templates, inline("COLOR=blue", "secrets/color"), inline(`{{ (nomadVar "a").v }}`, "secrets/file"))
+		for _, t := range f.task.Templates[:2] {
+			t.Envvars = ptr(true)
+		}
+		vars.put("a", 1, "kept")
+		f.start()
+		settle()
+		want := []string{"secrets PORT URL"}
+		require.Equal(t, want, f.told())
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		f.restartAgent()
+		settle()
+		want = append(want, want[0])
+		require.Equal(t, want, f.told())
+		vars.purge("a")
+		settle()
+		require.NoError(t, f.r.Restart(task.RestartRequest{Reason: "test"}))
+		settle()
+		require.Equal(t, append(want, want[0]), f.told())
+		f.finish()
+	})
+}
+
+// told is what the driver was told of secrets.
+func (f *fixture) told() (all []string) {
+	for _, line := range f.world.Log() {
+		if strings.HasPrefix(line, "secrets ") {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
 // TestATaskGoesOnWithoutItsVariable has one go while the task runs, which then starts again, also
 // with the next agent.
 func TestATaskGoesOnWithoutItsVariable(t *testing.T) {

@@ -239,6 +239,7 @@ func (r *Runner) stored() (*invocation, error) {
 func (r *Runner) recoverTask(ctx context.Context, run *invocation) (*wasmnodev1.TaskHandle, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.limits.CallTimeout)
 	defer cancel()
+	r.tellSecrets(run)
 	return call(ctx, "recover task", func(ctx context.Context) (*wasmnodev1.TaskHandle, error) {
 		return run.driver.RecoverTask(ctx, run.config, run.handle, r.driverEvent)
 	}, nil)

@@ -106,6 +106,7 @@ func (r *Runner) startTask(run *invocation) (*wasmnodev1.TaskHandle, *wasmnodev1
 	})
 	defer leaving()
 	driver, cfg := run.driver, run.config
+	r.tellSecrets(run)
 	s, err := call(ctx, "start task", func(ctx context.Context) (started, error) {
 		h, n, err := driver.StartTask(ctx, cfg, r.driverEvent)
 		if err == nil && h == nil {

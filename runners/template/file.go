@@ -21,11 +21,12 @@ type rendering struct {
 	files map[string]string // read so far, with their stamps before
 	// lookups are of the services and variables that were looked up so far, with the stamps
 	// that they had.
-	lookups map[string]string
-	missing []string        // variables that it cannot do without
-	secrets map[string]bool // values of variables
-	scratch map[string]any  // what it puts aside
-	keys    int             // made so far
+	lookups   map[string]string
+	missing   []string          // variables that it cannot do without
+	secrets   map[string]bool   // values of variables
+	scratch   map[string]any    // what it puts aside
+	keys      int               // made so far
+	addresses map[string]string // what was asked about the machine's, with the answers
 	// compared is how much was since somebody looked whether the time is over.
 	compared int
 }

@@ -16,7 +16,6 @@ import (
 const (
 	needsConsul = "it reads from Consul, which there is none of here"
 	needsVault  = "it reads from Vault, which there is none of here"
-	needsHost   = "it reads the machine's network interfaces: NOMAD_IP_… and NOMAD_ADDR_… have the task's address"
 	debugs      = "it shows consul-template's own data: printf \"%#v\" shows what a value is"
 	disabled    = "function is disabled"
 )
@@ -28,7 +27,6 @@ var refused = func() map[string]string {
 			"connect caRoots caLeaf node nodes datacenters partitions peerings exportedServices importedServices samenessGroup samenessGroups " +
 			"byKey byMeta",
 		needsVault: "secret secrets pkiCert",
-		needsHost:  "sockaddr",
 		debugs:     "spew_dump spew_printf spew_sdump spew_sprintf",
 		disabled:   "executeTemplate plugin writeToFile",
 	} {
@@ -51,6 +49,7 @@ func (r *rendering) functions(text string) template.FuncMap {
 		"file":         r.file,
 		"scratch":      func() *Scratch { return &Scratch{r} },
 		"timestamp":    timestamp,
+		"sockaddr":     r.sockaddr,
 
 		"nomadService":  r.nomadService,
 		"nomadServices": r.nomadServices,

@@ -151,6 +151,13 @@ func (d *driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, even
 	return &wasmnodev1.TaskHandle{Version: 1, WorkloadId: cfg.GetId(), DriverState: []byte("0")}, network, nil
 }
 
+// KeepSecrets notes of which variables of a task it is told that they are secrets.
+func (d *driver) KeepSecrets(_ string, variables []string) {
+	if len(variables) > 0 {
+		d.w.note("secrets %s", strings.Join(variables, " "))
+	}
+}
+
 func (d *driver) RecoverTask(_ context.Context, cfg *wasmnodev1.TaskConfig, _ *wasmnodev1.TaskHandle, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, error) {
 	d.w.listen(cfg.GetName(), events)
 	d.w.note("recover %s with version %d", cfg.GetName(), d.version)
