@@ -77,6 +77,8 @@ func (w *world) files(t *testing.T) {
 	require.Len(t, list.Files, 1)
 	var stat statReply
 	require.NoError(t, w.server.Call(t.Context(), "FileSystem.Stat", args{"AllocID": id, "Path": "alloc/data/a"}, &stat))
+	require.Equal(t, "text/plain; charset=utf-8", stat.Info.ContentType, "pages show it by that")
+	list.Files[0].ContentType = stat.Info.ContentType // which a list does not tell
 	require.Equal(t, list.Files[0], stat.Info)
 	require.Equal(t, "a", stat.Info.Name)
 	require.EqualValues(t, 10, stat.Info.Size)
