@@ -22,10 +22,16 @@ import (
 // code.
 func (s *server) cli(t *testing.T, token, stdin string, args ...string) (said string, code int) {
 	t.Helper()
+	return cli(t, s.args[0], s.client.Address(), token, stdin, args...)
+}
+
+// cli runs a command of a binary against an address.
+func cli(t *testing.T, binary, address, token, stdin string, args ...string) (said string, code int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.args[0], args...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "NOMAD_ADDR=" + s.client.Address(), "NOMAD_TOKEN=" + token}
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "NOMAD_ADDR=" + address, "NOMAD_TOKEN=" + token}
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, ctx.Err(), "%v: %s", args, out)
@@ -125,16 +131,7 @@ func asked(t *testing.T, binary string) {
 		if c.since != "" && !s.atLeast(t, c.since) {
 			continue
 		}
-		args := strings.Fields(c.line)
-		for i, arg := range args {
-			switch arg {
-			case "A":
-				args[i] = alloc
-			case "N":
-				args[i] = node
-			}
-		}
-		said, code := s.cli(t, boot.SecretID, c.stdin, args...)
+		said, code := s.cli(t, boot.SecretID, c.stdin, words(c.line, alloc, node)...)
 		require.Equal(t, c.code, code, "%s: %s", c.line, said)
 		require.Regexp(t, c.want, said, c.line)
 	}
@@ -170,6 +167,20 @@ func asked(t *testing.T, binary string) {
 	if s.atLeast(t, "1.10.0") {
 		t.Run("a volume is made and removed", func(t *testing.T) { volume(t, s, node) })
 	}
+}
+
+// words are those of a command line, in which A is an allocation and N a node.
+func words(line, alloc, node string) []string {
+	list := strings.Fields(line)
+	for i, word := range list {
+		switch word {
+		case "A":
+			list[i] = alloc
+		case "N":
+			list[i] = node
+		}
+	}
+	return list
 }
 
 // terminal runs a command in a terminal whose size is known.
