@@ -142,7 +142,16 @@ func asked(t *testing.T, binary string) {
 		})
 	})
 	t.Run("a terminal has its size", func(t *testing.T) { terminal(t, s, alloc) })
-	t.Run("a log is followed", func(t *testing.T) { followed(t, s, alloc) })
+	t.Run("a log is followed", func(t *testing.T) {
+		followed(t, s, alloc, func(a *nomad.Allocation, end <-chan struct{}) (<-chan *nomad.StreamFrame, <-chan error) {
+			return s.client.AllocFS().Logs(a, true, "t", "stdout", "end", 0, end, nil)
+		})
+	})
+	t.Run("a file is followed", func(t *testing.T) {
+		followed(t, s, alloc, func(a *nomad.Allocation, end <-chan struct{}) (<-chan *nomad.StreamFrame, <-chan error) {
+			return s.client.AllocFS().Stream(a, "alloc/logs/t.stdout.0", "end", 0, end, nil)
+		})
+	})
 	t.Run("garbage is collected", func(t *testing.T) {
 		options := &nomad.QueryOptions{AuthToken: boot.SecretID}
 		require.ErrorContains(t, s.client.Allocations().GC(&nomad.Allocation{ID: alloc}, options), "has not ended")
@@ -200,13 +209,13 @@ func terminal(t *testing.T, s *server, alloc string) {
 	})
 }
 
-// followed follows a task's log, which has what the task says from then on.
-func followed(t *testing.T, s *server, alloc string) {
+// followed follows what a task says, which has what it says from then on.
+func followed(t *testing.T, s *server, alloc string, follow func(*nomad.Allocation, <-chan struct{}) (<-chan *nomad.StreamFrame, <-chan error)) {
 	end := make(chan struct{})
 	defer close(end)
 	info, _, err := s.client.Allocations().Info(alloc, nil)
 	require.NoError(t, err)
-	frames, errs := s.client.AllocFS().Logs(info, true, "t", "stdout", "end", 0, end, nil)
+	frames, errs := follow(info, end)
 	var said strings.Builder
 	for deadline := time.After(patience); !strings.Contains(said.String(), "hup\nhup\n"); {
 		_ = s.client.Allocations().Signal(info, nil, "t", "SIGHUP") // errors: it is on its way back from a restart

@@ -47,6 +47,13 @@ func startProxy(t *testing.T) *proxy {
 
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
+// leads says where to.
+func (p *proxy) leads(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to = to
+}
+
 func (p *proxy) close() {
 	_ = p.listener.Close()
 	p.mu.Lock()

@@ -66,10 +66,7 @@ func overheard(t *testing.T, binary, name string, start func(rpc string)) []reco
 	t.Helper()
 	p := startProxy(t)
 	p.tap = &recorded.Tap{}
-	s := serverSpec{binary: binary, advertised: p.address()}.start(t)
-	p.mu.Lock()
-	p.to = s.rpc
-	p.mu.Unlock()
+	s := startServers(t, binary, 1, "", p)[0]
 	start(p.address())
 	id := s.ready(t, name)
 	s.lives(t)
