@@ -41,6 +41,21 @@ func cli(t *testing.T, binary, address, token, stdin string, args ...string) (sa
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
+// bootstrap makes the first token of servers with ACLs, which may do everything and is used from then on.
+func (s *server) bootstrap(t *testing.T) (token string) {
+	t.Helper()
+	eventually(t, "a token", func() (bool, string) {
+		made, _, err := s.client.ACLTokens().Bootstrap(nil)
+		if err != nil {
+			return false, err.Error()
+		}
+		token = made.SecretID
+		return true, ""
+	})
+	s.client.SetSecretID(token)
+	return token
+}
+
 // atLeast reports whether a server is of a version, or a newer one.
 func (s *server) atLeast(t *testing.T, least string) bool {
 	t.Helper()
@@ -67,9 +82,7 @@ func talker() *nomad.Job {
 
 func asked(t *testing.T, binary string) {
 	s := startServers(t, binary, 1, "acl { enabled = true }")[0]
-	boot, _, err := s.client.ACLTokens().Bootstrap(nil)
-	require.NoError(t, err)
-	s.client.SetSecretID(boot.SecretID)
+	token := s.bootstrap(t)
 	startNode(t, "ours", "acl { enabled = true }", s)
 	node := s.ready(t, "ours")
 	s.run(t, talker())
@@ -80,7 +93,7 @@ func asked(t *testing.T, binary string) {
 		s.allocs(t, "talker", "complete")
 	})
 	eventually(t, "the task's log", func() (bool, string) {
-		said, _ := s.cli(t, boot.SecretID, "", "alloc", "logs", alloc)
+		said, _ := s.cli(t, token, "", "alloc", "logs", alloc)
 		return said == "hello\n", said
 	})
 	for _, c := range []struct {
@@ -131,13 +144,13 @@ func asked(t *testing.T, binary string) {
 		if c.since != "" && !s.atLeast(t, c.since) {
 			continue
 		}
-		said, code := s.cli(t, boot.SecretID, c.stdin, words(c.line, alloc, node)...)
+		said, code := s.cli(t, token, c.stdin, words(c.line, alloc, node)...)
 		require.Equal(t, c.code, code, "%s: %s", c.line, said)
 		require.Regexp(t, c.want, said, c.line)
 	}
 	t.Run("the task got the signal", func(t *testing.T) {
 		eventually(t, "the signal", func() (bool, string) {
-			said, _ := s.cli(t, boot.SecretID, "", "alloc", "logs", alloc)
+			said, _ := s.cli(t, token, "", "alloc", "logs", alloc)
 			return strings.Contains(said, "hup\n"), said
 		})
 	})
@@ -153,7 +166,7 @@ func asked(t *testing.T, binary string) {
 		})
 	})
 	t.Run("garbage is collected", func(t *testing.T) {
-		options := &nomad.QueryOptions{AuthToken: boot.SecretID}
+		options := &nomad.QueryOptions{AuthToken: token}
 		require.ErrorContains(t, s.client.Allocations().GC(&nomad.Allocation{ID: alloc}, options), "has not ended")
 		s.run(t, job("short", "batch", "true"))
 		ended := s.allocs(t, "short", "complete")[0].ID
@@ -171,7 +184,7 @@ func asked(t *testing.T, binary string) {
 		profile, err := s.client.Agent().Lookup("goroutine", nomad.PprofOptions{NodeID: node, Debug: 1}, nil)
 		require.NoError(t, err)
 		require.Contains(t, string(profile), "wasmnode")
-		monitored(t, s, node, alloc, boot.SecretID)
+		monitored(t, s, node, alloc, token)
 	})
 	if s.atLeast(t, "1.10.0") {
 		t.Run("a volume is made and removed", func(t *testing.T) { volume(t, s, node) })

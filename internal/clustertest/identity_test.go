@@ -26,7 +26,8 @@ func TestIdentities(t *testing.T) {
 }
 
 func identities(t *testing.T, binary string) {
-	s := startServers(t, binary, 1, "")[0]
+	s := startServers(t, binary, 1, "acl { enabled = true }")[0]
+	token := s.bootstrap(t)
 	agent := startNode(t, "ours", "", s)
 	node := s.ready(t, "ours")
 	for _, name := range []string{"mine", "others"} {
@@ -60,7 +61,7 @@ func identities(t *testing.T, binary string) {
 			require.Equal(t, before["sub"], now["sub"])
 			require.Equal(t, "a", fmt.Sprint(now["aud"]))
 			eventually(t, "the task to be told", func() (bool, string) {
-				said, _ := s.cli(t, "", "", "alloc", "logs", alloc)
+				said, _ := s.cli(t, token, "", "alloc", "logs", alloc)
 				return strings.Contains(said, "renewed"), said
 			})
 		})
@@ -69,7 +70,7 @@ func identities(t *testing.T, binary string) {
 		t.Run("the node gets another token", func(t *testing.T) {
 			file := filepath.Join(agent.data(), "node_token.jwt")
 			before := claimsOf(t, file)
-			said, code := s.cli(t, "", "", "node", "identity", "renew", node)
+			said, code := s.cli(t, token, "", "node", "identity", "renew", node)
 			require.Zero(t, code, said)
 			eventually(t, "another token", func() (bool, string) {
 				now := claimsOf(t, file)
