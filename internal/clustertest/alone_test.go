@@ -55,7 +55,7 @@ func thereAndBack(t *testing.T, binary string) {
 	said, code := cli(t, m.args[0], own.client.Address(), "", "", "job", "stop", "own")
 	require.Zero(t, code, said)
 	m.change(t, s.rpc, "")
-	m.process.start(t)
+	m.start(t)
 	s.ready(t, "ours")
 	said, code = s.cli(t, "", "", "node", "status")
 	require.Zero(t, code, said)
@@ -67,7 +67,7 @@ func thereAndBack(t *testing.T, binary string) {
 	require.NoError(t, os.Remove(m.joins))
 	m.refuses(t, `of a cluster's region "global"`)
 	m.change(t, s.rpc, "")
-	m.process.start(t)
+	m.start(t)
 	s.ready(t, "ours")
 	_, _, err := s.client.Jobs().Deregister("theirs", true, nil)
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func thereAndBack(t *testing.T, binary string) {
 	pid = pidsIn(t, pids)[1]
 
 	m.change(t, s.rpc, `standalone_jobs = "stop"`)
-	m.process.start(t)
+	m.start(t)
 	eventually(t, "that it says so", func() (bool, string) {
 		return strings.Contains(m.log(), "a job that the agent has scheduled itself is stopped, since it joins servers"), m.log()
 	})
@@ -100,7 +100,7 @@ func thereAndBack(t *testing.T, binary string) {
 // ready starts the agent, and returns it as a server of its own.
 func (m *mover) ready(t *testing.T) *server {
 	t.Helper()
-	m.process.start(t)
+	m.start(t)
 	m.runs++
 	eventually(t, "the agent", func() (bool, string) { return strings.Count(m.log(), "agent is ready") == m.runs, m.log() })
 	address := m.last(t, "the API answers: http_addr=")
@@ -130,7 +130,7 @@ func (m *mover) change(t *testing.T, rpc, more string) {
 func (m *mover) refuses(t *testing.T, why string) {
 	t.Helper()
 	before := strings.Count(m.log(), why)
-	m.process.start(t)
+	m.start(t)
 	require.Error(t, m.cmd.Wait())
 	m.cmd = nil
 	require.Equal(t, before+1, strings.Count(m.log(), why), m.log())

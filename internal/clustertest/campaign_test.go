@@ -44,10 +44,8 @@ func faults(t *testing.T, servers int) {
 	seed := number(t, seedEnv, uint64(time.Now().UnixNano()))
 	t.Logf("%s=%d repeats this", seedEnv, seed)
 	c := newCampaign(t, list[len(list)-1], servers, seed)
-	for round := range number(t, roundsEnv, rounds) {
-		f := c.draw()
-		t.Logf("round %d: %d jobs, %d deaths of the supervisor: %s", round, len(c.jobs), c.kills, f)
-		c.round(t, f)
+	for range number(t, roundsEnv, rounds) {
+		c.round(t, c.draw())
 	}
 	c.clear(t)
 	before := c.open(t)
@@ -85,6 +83,7 @@ type campaign struct {
 	rng     *rand.Rand
 	kills   int // of the supervisor, so far
 	made    int
+	played  int              // rounds, so far
 	jobs    map[string]*task // by the job's ID
 }
 
@@ -199,6 +198,8 @@ func (c *campaign) draw() fault {
 // round works while something goes wrong, and looks at what is left of it.
 func (c *campaign) round(t *testing.T, f fault) {
 	t.Helper()
+	c.played++
+	t.Logf("%s: round %d: %d jobs, %d deaths of the supervisor: %s", time.Now().Format(time.TimeOnly), c.played, len(c.jobs), c.kills, f)
 	killed := make(chan bool)
 	c.server = c.servers[c.rng.IntN(len(c.servers))]
 	watched := c.watch(t)

@@ -27,6 +27,7 @@ func TestWhatIsAskedOfTasksIsAnswered(t *testing.T) {
 	t.Run("files are listed, read and followed", w.files)
 	t.Run("logs are read, and followed until the task ends", w.logs)
 	t.Run("commands and actions run in tasks", w.commands)
+	t.Run("answers are those of Nomad's own client", w.recordedAnswers)
 	t.Run("what is refused, and how", w.refusals)
 	t.Run("the end of the connection ends what is followed", w.endOfConnection)
 }
