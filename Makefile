@@ -199,6 +199,10 @@ compat: toolchain ## run the stock nomad's commands, and job files, on a node an
 cluster: ## join a node to the real servers that NOMAD_BIN names, or NOMAD_BINS; with N, that many rounds of faults alone
 	$(if $(filter file,$(origin N)),,WASMNODE_CLUSTER=$(N)) $(GO) test -count 1 -v -timeout 4h $(if $(filter file,$(origin N)),,-run '^TestFaults') ./internal/clustertest
 
+.PHONY: recordings
+recordings: ## record what Nomad's own client and the servers of NOMAD_BINS say to each other
+	WASMNODE_RECORD=1 $(GO) test -count 1 -v -timeout 1h -run '^TestTheWireIsThatOfNomadsOwnClient' ./internal/clustertest
+
 .PHONY: soak
 soak: build ## the long campaigns: fuzzing, reloads, restarts
 	@FUZZTIME=10m internal/tools/fuzz.sh

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 	"github.com/wasmnode/wasmnode/workload/logfile"
@@ -18,6 +21,29 @@ const (
 	fileDeleted   = "file deleted"
 	fileTruncated = "file truncated"
 )
+
+// noType is the type of what has no content, or none that is known.
+const noType = "application/octet-stream"
+
+// Stat tells of a file or directory, with the type of its content, by which a page decides how to
+// show it. Errors are those of [Files].
+func Stat(files Files, path string) (*nomad.AllocFileInfo, error) {
+	entry, err := files.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	info := FileInfo(entry)
+	info.ContentType = noType
+	if entry.Mode.IsRegular() {
+		if file, err := files.ReadAt(path, 0); err == nil { // else it has gone meanwhile
+			defer file.Close()
+			const looked = 512
+			start, _ := io.ReadAll(io.LimitReader(file, looked)) // what can be read of it
+			info.ContentType = http.DetectContentType(start)
+		}
+	}
+	return info, nil
+}
 
 // FileStream is a position in a file. It keeps nothing open between two looks. One goroutine at
 // a time uses it.

@@ -28,6 +28,23 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 	}
 }
 
+// TestEachTickOfTheClusterHasATest keeps what is said of servers' versions from being said of nothing that
+// is tried with them.
+func TestEachTickOfTheClusterHasATest(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "cluster.md"))
+	require.NoError(t, err)
+	ticks := 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if strings.Contains(line, "✓") {
+			ticks++
+			require.Len(t, cells, 5, line)
+			require.Regexp(t, testName, cells[4], line)
+		}
+	}
+	require.Greater(t, ticks, 40)
+}
+
 // tests returns the names of all tests of the project.
 func tests(t *testing.T) map[string]bool {
 	t.Helper()

@@ -137,11 +137,11 @@ func (h *handler) statFile(r *http.Request, _ *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	entry, err := files.Stat(r.URL.Query().Get("path"))
+	info, err := clientapi.Stat(files, r.URL.Query().Get("path"))
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{body: clientapi.FileInfo(entry)}, nil
+	return answer{body: info}, nil
 }
 
 func (h *handler) catFile(w http.ResponseWriter, r *http.Request) error {

@@ -307,15 +307,14 @@ func (w *wireAlloc) taskStates() map[string]*structs.TaskState {
 		if t == nil {
 			continue
 		}
-		s := &structs.TaskState{
-			State: structs.TaskPhase(t.State), Failed: t.Failed, Restarts: t.Restarts,
-			LastRestart: t.LastRestart, StartedAt: t.StartedAt, FinishedAt: t.FinishedAt,
-		}
+		s := &structs.TaskState{}
 		for _, e := range t.Events {
 			if e != nil {
 				s.Append(&structs.TaskEvent{Type: e.Type, Time: e.Time, Message: e.Message, DisplayMessage: e.DisplayMessage, Details: e.Details, FailsTask: e.FailsTask})
 			}
 		}
+		s.State, s.Failed, s.StartedAt, s.FinishedAt = structs.TaskPhase(t.State), t.Failed, t.StartedAt, t.FinishedAt
+		s.Restarts, s.LastRestart = t.Restarts, t.LastRestart // and not counted again by the events
 		states[name] = s
 	}
 	return states

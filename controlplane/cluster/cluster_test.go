@@ -57,12 +57,19 @@ type server struct {
 
 func startServer(t *testing.T) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
 	s := &server{
-		address: l.Addr().String(), changed: make(chan struct{}), index: 10, allocs: map[string]*wireAlloc{},
+		changed: make(chan struct{}), index: 10, allocs: map[string]*wireAlloc{},
 		services: map[string]*wireService{}, fail: map[string]error{}, calls: map[string]int{},
 	}
+	s.address, s.stop = serve(t, &wire.Handler{Call: s.answer})
+	return s
+}
+
+// serve takes connections of nodes until the test has ended, or before.
+func serve(t *testing.T, handler *wire.Handler) (address string, stop func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
 	var running sync.WaitGroup
 	var sessions sync.Map
 	running.Go(func() {
@@ -71,21 +78,21 @@ func startServer(t *testing.T) *server {
 			if err != nil {
 				return
 			}
-			if session, err := wire.Accept(context.Background(), conn, wire.Options{Handler: &wire.Handler{Call: s.answer}}); err == nil {
+			if session, err := wire.Accept(context.Background(), conn, wire.Options{Handler: handler}); err == nil {
 				sessions.Store(session, nil)
 			}
 		}
 	})
 	var once sync.Once
-	s.stop = func() {
+	stop = func() {
 		once.Do(func() {
 			l.Close()
 			running.Wait()
 			sessions.Range(func(k, _ any) bool { k.(*wire.Session).Close(); return true })
 		})
 	}
-	t.Cleanup(s.stop)
-	return s
+	t.Cleanup(stop)
+	return l.Addr().String(), stop
 }
 
 // args are what the requests have of which any has some.

@@ -138,14 +138,7 @@ func wandering(t *testing.T, binary string) {
 		t.Skip("this machine has no address but its own")
 	}
 	s := startServers(t, binary, 1, "acl { enabled = true }")[0]
-	eventually(t, "a token", func() (bool, string) {
-		token, _, err := s.client.ACLTokens().Bootstrap(nil)
-		if err != nil {
-			return false, err.Error()
-		}
-		s.client.SetSecretID(token.SecretID)
-		return true, ""
-	})
+	s.bootstrap(t)
 	startOrdinary(t, binary, "theirs", s)
 	startNode(t, "ours", reachable, s)
 	ours, theirs := s.ready(t, "ours"), s.ready(t, "theirs")

@@ -22,10 +22,16 @@ import (
 // code.
 func (s *server) cli(t *testing.T, token, stdin string, args ...string) (said string, code int) {
 	t.Helper()
+	return cli(t, s.args[0], s.client.Address(), token, stdin, args...)
+}
+
+// cli runs a command of a binary against an address.
+func cli(t *testing.T, binary, address, token, stdin string, args ...string) (said string, code int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.args[0], args...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "NOMAD_ADDR=" + s.client.Address(), "NOMAD_TOKEN=" + token}
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "NOMAD_ADDR=" + address, "NOMAD_TOKEN=" + token}
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, ctx.Err(), "%v: %s", args, out)
@@ -33,6 +39,21 @@ func (s *server) cli(t *testing.T, token, stdin string, args ...string) (said st
 		require.IsType(t, &exec.ExitError{}, err)
 	}
 	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// bootstrap makes the first token of servers with ACLs, which may do everything and is used from then on.
+func (s *server) bootstrap(t *testing.T) (token string) {
+	t.Helper()
+	eventually(t, "a token", func() (bool, string) {
+		made, _, err := s.client.ACLTokens().Bootstrap(nil)
+		if err != nil {
+			return false, err.Error()
+		}
+		token = made.SecretID
+		return true, ""
+	})
+	s.client.SetSecretID(token)
+	return token
 }
 
 // atLeast reports whether a server is of a version, or a newer one.
@@ -61,9 +82,7 @@ func talker() *nomad.Job {
 
 func asked(t *testing.T, binary string) {
 	s := startServers(t, binary, 1, "acl { enabled = true }")[0]
-	boot, _, err := s.client.ACLTokens().Bootstrap(nil)
-	require.NoError(t, err)
-	s.client.SetSecretID(boot.SecretID)
+	token := s.bootstrap(t)
 	startNode(t, "ours", "acl { enabled = true }", s)
 	node := s.ready(t, "ours")
 	s.run(t, talker())
@@ -74,7 +93,7 @@ func asked(t *testing.T, binary string) {
 		s.allocs(t, "talker", "complete")
 	})
 	eventually(t, "the task's log", func() (bool, string) {
-		said, _ := s.cli(t, boot.SecretID, "", "alloc", "logs", alloc)
+		said, _ := s.cli(t, token, "", "alloc", "logs", alloc)
 		return said == "hello\n", said
 	})
 	for _, c := range []struct {
@@ -125,29 +144,29 @@ func asked(t *testing.T, binary string) {
 		if c.since != "" && !s.atLeast(t, c.since) {
 			continue
 		}
-		args := strings.Fields(c.line)
-		for i, arg := range args {
-			switch arg {
-			case "A":
-				args[i] = alloc
-			case "N":
-				args[i] = node
-			}
-		}
-		said, code := s.cli(t, boot.SecretID, c.stdin, args...)
+		said, code := s.cli(t, token, c.stdin, words(c.line, alloc, node)...)
 		require.Equal(t, c.code, code, "%s: %s", c.line, said)
 		require.Regexp(t, c.want, said, c.line)
 	}
 	t.Run("the task got the signal", func(t *testing.T) {
 		eventually(t, "the signal", func() (bool, string) {
-			said, _ := s.cli(t, boot.SecretID, "", "alloc", "logs", alloc)
+			said, _ := s.cli(t, token, "", "alloc", "logs", alloc)
 			return strings.Contains(said, "hup\n"), said
 		})
 	})
 	t.Run("a terminal has its size", func(t *testing.T) { terminal(t, s, alloc) })
-	t.Run("a log is followed", func(t *testing.T) { followed(t, s, alloc) })
+	t.Run("a log is followed", func(t *testing.T) {
+		followed(t, s, alloc, func(a *nomad.Allocation, end <-chan struct{}) (<-chan *nomad.StreamFrame, <-chan error) {
+			return s.client.AllocFS().Logs(a, true, "t", "stdout", "end", 0, end, nil)
+		})
+	})
+	t.Run("a file is followed", func(t *testing.T) {
+		followed(t, s, alloc, func(a *nomad.Allocation, end <-chan struct{}) (<-chan *nomad.StreamFrame, <-chan error) {
+			return s.client.AllocFS().Stream(a, "alloc/logs/t.stdout.0", "end", 0, end, nil)
+		})
+	})
 	t.Run("garbage is collected", func(t *testing.T) {
-		options := &nomad.QueryOptions{AuthToken: boot.SecretID}
+		options := &nomad.QueryOptions{AuthToken: token}
 		require.ErrorContains(t, s.client.Allocations().GC(&nomad.Allocation{ID: alloc}, options), "has not ended")
 		s.run(t, job("short", "batch", "true"))
 		ended := s.allocs(t, "short", "complete")[0].ID
@@ -165,11 +184,25 @@ func asked(t *testing.T, binary string) {
 		profile, err := s.client.Agent().Lookup("goroutine", nomad.PprofOptions{NodeID: node, Debug: 1}, nil)
 		require.NoError(t, err)
 		require.Contains(t, string(profile), "wasmnode")
-		monitored(t, s, node, alloc, boot.SecretID)
+		monitored(t, s, node, alloc, token)
 	})
 	if s.atLeast(t, "1.10.0") {
 		t.Run("a volume is made and removed", func(t *testing.T) { volume(t, s, node) })
 	}
+}
+
+// words are those of a command line, in which A is an allocation and N a node.
+func words(line, alloc, node string) []string {
+	list := strings.Fields(line)
+	for i, word := range list {
+		switch word {
+		case "A":
+			list[i] = alloc
+		case "N":
+			list[i] = node
+		}
+	}
+	return list
 }
 
 // terminal runs a command in a terminal whose size is known.
@@ -189,13 +222,13 @@ func terminal(t *testing.T, s *server, alloc string) {
 	})
 }
 
-// followed follows a task's log, which has what the task says from then on.
-func followed(t *testing.T, s *server, alloc string) {
+// followed follows what a task says, which has what it says from then on.
+func followed(t *testing.T, s *server, alloc string, follow func(*nomad.Allocation, <-chan struct{}) (<-chan *nomad.StreamFrame, <-chan error)) {
 	end := make(chan struct{})
 	defer close(end)
 	info, _, err := s.client.Allocations().Info(alloc, nil)
 	require.NoError(t, err)
-	frames, errs := s.client.AllocFS().Logs(info, true, "t", "stdout", "end", 0, end, nil)
+	frames, errs := follow(info, end)
 	var said strings.Builder
 	for deadline := time.After(patience); !strings.Contains(said.String(), "hup\nhup\n"); {
 		_ = s.client.Allocations().Signal(info, nil, "t", "SIGHUP") // errors: it is on its way back from a restart

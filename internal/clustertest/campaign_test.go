@@ -34,15 +34,18 @@ const (
 // connection between node and server, while jobs come, end, fail, change and go. It looks
 // whether servers and node agree then, and whether anything was lost, done twice, or left
 // behind.
-func TestFaults(t *testing.T) {
+func TestFaults(t *testing.T) { faults(t, 1) }
+
+// TestFaultsWithThreeServers kills any of three, and spoils what they say to each other, too.
+func TestFaultsWithThreeServers(t *testing.T) { faults(t, 3) }
+
+func faults(t *testing.T, servers int) {
 	list := binaries(t)
 	seed := number(t, seedEnv, uint64(time.Now().UnixNano()))
 	t.Logf("%s=%d repeats this", seedEnv, seed)
-	c := newCampaign(t, list[len(list)-1], seed)
-	for round := range number(t, roundsEnv, rounds) {
-		f := c.draw()
-		t.Logf("round %d: %d jobs, %d deaths of the supervisor: %s", round, len(c.jobs), c.kills, f)
-		c.round(t, f)
+	c := newCampaign(t, list[len(list)-1], servers, seed)
+	for range number(t, roundsEnv, rounds) {
+		c.round(t, c.draw())
 	}
 	c.clear(t)
 	before := c.open(t)
@@ -69,30 +72,33 @@ func number(t *testing.T, env string, otherwise uint64) uint64 {
 	return n
 }
 
-// campaign is a server and a node with a proxy between them, and what was asked of them.
+// campaign is servers and a node with proxies between them, and what was asked of them.
 type campaign struct {
-	server *server
-	agent  *process
-	proxy  *proxy
-	data   string // the node's directory
-	node   string // its ID
-	rng    *rand.Rand
-	kills  int // of the supervisor, so far
-	made   int
-	jobs   map[string]*task // by the job's ID
+	servers []*server
+	server  *server // the one that is asked in this round
+	agent   *process
+	proxies []*proxy
+	data    string // the node's directory
+	node    string // its ID
+	rng     *rand.Rand
+	kills   int // of the supervisor, so far
+	made    int
+	played  int              // rounds, so far
+	jobs    map[string]*task // by the job's ID
 }
 
-func newCampaign(t *testing.T, binary string, seed uint64) *campaign {
-	p := startProxy(t)
-	s := serverSpec{binary: binary, advertised: p.address()}.start(t)
-	p.mu.Lock()
-	p.to = s.rpc
-	p.mu.Unlock()
-	agent := nodeSpec{name: "ours", servers: []string{p.address()}, more: "enable_debug = true"}.start(t)
-	return &campaign{
-		server: s, agent: agent, proxy: p, data: filepath.Join(filepath.Dir(agent.args[3]), "data"), node: s.ready(t, "ours"),
-		rng: rand.New(rand.NewPCG(seed, 0)), jobs: map[string]*task{},
+func newCampaign(t *testing.T, binary string, servers int, seed uint64) *campaign {
+	c := &campaign{rng: rand.New(rand.NewPCG(seed, 0)), jobs: map[string]*task{}}
+	var addresses []string
+	for range servers {
+		p := startProxy(t)
+		c.proxies, addresses = append(c.proxies, p), append(addresses, p.address())
 	}
+	c.servers = startServers(t, binary, servers, "", c.proxies...)
+	c.server = c.servers[0]
+	c.agent = nodeSpec{name: "ours", servers: addresses, more: "enable_debug = true"}.start(t)
+	c.data, c.node = c.agent.data(), c.server.ready(t, "ours")
+	return c
 }
 
 // task is what was asked for, and how it is to end.
@@ -144,6 +150,7 @@ type fault struct {
 	after              time.Duration  // the round's begin
 	agent              syscall.Signal // to the agent; 0: none
 	server, supervisor bool           // killed
+	which              int            // of the servers
 	cut                bool           // all connections, at once
 	mood               mood           // of the proxy
 	lasts              time.Duration  // the mood, and that what was killed is away
@@ -168,7 +175,7 @@ func (c *campaign) anyMood() mood {
 func (c *campaign) draw() fault {
 	f := fault{after: c.upTo(1500), lasts: c.upTo(1500)}
 	kill := []syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGINT}[c.rng.IntN(3)]
-	f.restless = c.rng.IntN(4) == 0
+	f.restless, f.which = c.rng.IntN(4) == 0, c.rng.IntN(len(c.servers))
 	switch c.rng.IntN(8) {
 	case 0, 1:
 		f.name, f.agent = "agent", kill
@@ -191,7 +198,10 @@ func (c *campaign) draw() fault {
 // round works while something goes wrong, and looks at what is left of it.
 func (c *campaign) round(t *testing.T, f fault) {
 	t.Helper()
+	c.played++
+	t.Logf("%s: round %d: %d jobs, %d deaths of the supervisor: %s", time.Now().Format(time.TimeOnly), c.played, len(c.jobs), c.kills, f)
 	killed := make(chan bool)
+	c.server = c.servers[c.rng.IntN(len(c.servers))]
 	watched := c.watch(t)
 	go func() {
 		died := false
@@ -205,7 +215,9 @@ func (c *campaign) round(t *testing.T, f fault) {
 	if <-killed {
 		c.kills++
 	}
-	c.server.awaitLeader(t)
+	for _, s := range c.servers {
+		s.awaitLeader(t)
+	}
 	c.settle(t)
 	c.check(t)
 	watched()
@@ -214,24 +226,28 @@ func (c *campaign) round(t *testing.T, f fault) {
 
 // happen has a fault happen, and ends it. It reports whether a supervisor was killed.
 func (c *campaign) happen(t *testing.T, f fault) (killed bool) {
-	c.proxy.be(f.mood)
-	if f.cut {
-		c.proxy.cut()
+	for _, p := range c.proxies {
+		p.be(f.mood)
+		if f.cut {
+			p.cut()
+		}
 	}
 	if f.agent != 0 {
 		c.agent.end(f.agent)
 	}
 	killed = f.supervisor && c.killSupervisor()
 	if f.server {
-		c.server.end(syscall.SIGKILL)
+		c.servers[f.which].end(syscall.SIGKILL)
 	}
 	time.Sleep(f.lasts)
-	c.proxy.be(mood{})
-	if f.mood.stall {
-		c.proxy.cut() // what was held back comes too late
+	for _, p := range c.proxies {
+		p.be(mood{})
+		if f.mood.stall {
+			p.cut() // what was held back comes too late
+		}
 	}
 	if f.server {
-		c.server.start(t)
+		c.servers[f.which].start(t)
 	}
 	if f.agent != 0 {
 		c.agent.start(t)
@@ -299,7 +315,11 @@ func (c *campaign) work() {
 func (c *campaign) settle(t *testing.T) {
 	t.Helper()
 	for id, k := range c.jobs {
-		job, _, err := c.server.client.Jobs().Info(id, nil)
+		var job *nomad.Job
+		err := c.answered(t, "job "+id, func() (err error) {
+			job, _, err = c.server.client.Jobs().Info(id, nil)
+			return err
+		})
 		switch {
 		case err == nil:
 			require.False(t, k.stopped && !*job.Stop, "the stop of %s was forgotten", id)
@@ -310,6 +330,26 @@ func (c *campaign) settle(t *testing.T) {
 			require.Fail(t, "a job was forgotten", "%s: %v", id, err)
 		}
 	}
+}
+
+// answered asks a server until it has an answer: what servers have kept open to each other may be lost,
+// which they notice only now.
+func (c *campaign) answered(t *testing.T, what string, ask func() error) (err error) {
+	t.Helper()
+	eventually(t, what, func() (bool, string) {
+		err = ask()
+		return err == nil || !strings.Contains(err.Error(), "500"), fmt.Sprint(err)
+	})
+	return err
+}
+
+// deregister stops a job, or purges it, which has been asked for.
+func (c *campaign) deregister(t *testing.T, id string, purge bool) {
+	t.Helper()
+	require.NoError(t, c.answered(t, "the end of "+id, func() error {
+		_, _, err := c.server.client.Jobs().Deregister(id, purge, nil)
+		return err
+	}))
 }
 
 // check waits until servers and node agree on each job, and both are right.
@@ -386,8 +426,7 @@ func (c *campaign) forget(t *testing.T) {
 	t.Helper()
 	for id, k := range c.jobs {
 		if k.expected() != "running" {
-			_, _, err := c.server.client.Jobs().Deregister(id, true, nil)
-			require.NoError(t, err)
+			c.deregister(t, id, true)
 			delete(c.jobs, id)
 		}
 	}
@@ -472,8 +511,7 @@ func (c *campaign) open(t *testing.T) (o opened) {
 func (c *campaign) clear(t *testing.T) {
 	t.Helper()
 	for _, k := range c.jobs {
-		_, _, err := c.server.client.Jobs().Deregister(k.id, false, nil)
-		require.NoError(t, err)
+		c.deregister(t, k.id, false)
 		k.stopped = true
 	}
 	c.check(t)

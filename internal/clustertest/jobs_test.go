@@ -46,8 +46,9 @@ func (o *operator) call(t *testing.T, code int, want, line string, stdin ...stri
 	return said
 }
 
-// startTheirs starts Nomad's own client, and ends with it what it has left.
-func startTheirs(t *testing.T, binary string, s *server) {
+// startTheirs starts Nomad's own client of a server, whose API is said to be at an address, and ends with
+// it what it has left.
+func startTheirs(t *testing.T, binary, rpc, api string) {
 	t.Helper()
 	dir := t.TempDir()
 	ports := freePorts(t, 3)
@@ -57,7 +58,7 @@ name      = "theirs"
 data_dir  = %q
 bind_addr = "127.0.0.1"
 advertise {
-  http = "127.0.0.1"
+  http = %q
   rpc  = "127.0.0.1"
   serf = "127.0.0.1"
 }
@@ -79,7 +80,7 @@ plugin "raw_exec" {
     enabled = true
   }
 }
-`, filepath.Join(dir, "data"), ports[0], ports[1], ports[2], s.rpc), 0o600))
+`, filepath.Join(dir, "data"), api, ports[0], ports[1], ports[2], rpc), 0o600))
 	t.Cleanup(func() { // once it has ended
 		killBelow(dir)
 		mounts, err := os.ReadFile("/proc/mounts")
@@ -128,7 +129,7 @@ func newOperator(t *testing.T, binary string) *operator {
 	for _, name := range []string{"one", "two"} {
 		require.NoError(t, os.WriteFile(filepath.Join(devices, name), []byte("device"), 0o600))
 	}
-	startTheirs(t, binary, o.server)
+	startTheirs(t, binary, o.rpc, "127.0.0.1")
 	nodeSpec{
 		name: "ours", servers: []string{o.rpc}, client: `node_pool = "edge"`,
 		plugins: []string{"guest-examples/drivers/wasi", "guest-examples/drivers/exec", "guest-examples/devices/example"},

@@ -1,18 +1,22 @@
 package clustertest
 
 import (
+	"io"
 	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/internal/recorded"
 )
 
 // proxy stands between a node and a server, and spoils what they say to each other.
 type proxy struct {
 	listener net.Listener
 	to       string
+	tap      *recorded.Tap // of what it passes on; nil: nobody listens
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
@@ -42,6 +46,13 @@ func startProxy(t *testing.T) *proxy {
 }
 
 func (p *proxy) address() string { return p.listener.Addr().String() }
+
+// leads says where to.
+func (p *proxy) leads(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to = to
+}
 
 func (p *proxy) close() {
 	_ = p.listener.Close()
@@ -94,8 +105,12 @@ func (p *proxy) accept() {
 			continue
 		}
 		if p.keep(c, s) {
-			p.running.Go(func() { p.pass(c, s) })
-			p.running.Go(func() { p.pass(s, c) })
+			node, server := io.Discard, io.Discard
+			if p.tap != nil {
+				node, server = p.tap.Connection()
+			}
+			p.running.Go(func() { p.pass(c, s, node) })
+			p.running.Go(func() { p.pass(s, c, server) })
 		}
 	}
 }
@@ -120,8 +135,8 @@ func (p *proxy) keep(sides ...net.Conn) bool {
 	return !p.closed
 }
 
-// pass passes on what one side says, until one of both has ended.
-func (p *proxy) pass(from, to net.Conn) {
+// pass passes on what one side says, and lets it be heard, until one of both has ended.
+func (p *proxy) pass(from, to net.Conn, heard io.Writer) {
 	defer func() {
 		_, _ = from.Close(), to.Close()
 		p.mu.Lock()
@@ -134,6 +149,7 @@ func (p *proxy) pass(from, to net.Conn) {
 		if err != nil {
 			return
 		}
+		_, _ = heard.Write(piece[:n]) // into memory
 		m, changed := p.now()
 		for m.stall {
 			<-changed

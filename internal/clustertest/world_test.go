@@ -126,7 +126,8 @@ type server struct {
 }
 
 // startServers starts servers of one region, with more of a configuration, and waits until they have a leader.
-func startServers(t *testing.T, binary string, n int, more string) (list []*server) {
+// Each is reached through the proxy of its place, where there is one, by nodes and by the other servers.
+func startServers(t *testing.T, binary string, n int, more string, behind ...*proxy) (list []*server) {
 	t.Helper()
 	ports := freePorts(t, 3*n)
 	spec := serverSpec{binary: binary, more: more}
@@ -135,6 +136,10 @@ func startServers(t *testing.T, binary string, n int, more string) (list []*serv
 	}
 	for i := range n {
 		spec.name = fmt.Sprintf("server-%d", i)
+		if i < len(behind) {
+			spec.advertised = behind[i].address()
+			behind[i].leads(fmt.Sprintf("127.0.0.1:%d", ports[3*i+1]))
+		}
 		list = append(list, spec.launch(t, ports[3*i:]))
 	}
 	for _, s := range list {
@@ -148,23 +153,15 @@ type serverSpec struct {
 	name       string
 	binary     string
 	more       string   // of its configuration
-	join       []string // the addresses of all; none: it is alone
+	join       []string // the addresses of all
 	advertised string   // where its RPC is said to be; empty: where it is
-}
-
-// start starts a server that is alone, and waits until it leads.
-func (spec serverSpec) start(t *testing.T) *server {
-	t.Helper()
-	s := spec.launch(t, freePorts(t, 3))
-	s.awaitLeader(t)
-	return s
 }
 
 // launch starts a server with ports for HTTP, RPC and the other servers.
 func (spec serverSpec) launch(t *testing.T, ports []int) *server {
 	t.Helper()
 	dir := t.TempDir()
-	join, err := json.Marshal(append([]string{}, spec.join...))
+	join, err := json.Marshal(spec.join)
 	require.NoError(t, err)
 	config := filepath.Join(dir, "nomad.hcl")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
@@ -191,7 +188,7 @@ server {
 }
 %s
 `, cmp.Or(spec.name, "server"), filepath.Join(dir, "data"), cmp.Or(spec.advertised, "127.0.0.1"), ports[0], ports[1], ports[2],
-		max(1, len(spec.join)), join, spec.more), 0o600))
+		len(spec.join), join, spec.more), 0o600))
 	client, err := nomad.NewClient(&nomad.Config{Address: fmt.Sprintf("http://127.0.0.1:%d", ports[0])})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
@@ -253,7 +250,7 @@ func (n nodeSpec) start(t *testing.T) *process {
 	for _, folder := range append([]string{"guest-examples/drivers/raw_exec"}, n.plugins...) {
 		require.NoError(t, os.WriteFile(filepath.Join(plugins, filepath.Base(folder)+".wasm"), guestbuild.Plugin(t, folder), 0o600))
 	}
-	servers, err := json.Marshal(n.servers)
+	servers, err := json.Marshal(append([]string{}, n.servers...)) // none is an empty list
 	require.NoError(t, err)
 	config := filepath.Join(dir, "node.hcl")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `

@@ -27,6 +27,7 @@ func TestWhatIsAskedOfTasksIsAnswered(t *testing.T) {
 	t.Run("files are listed, read and followed", w.files)
 	t.Run("logs are read, and followed until the task ends", w.logs)
 	t.Run("commands and actions run in tasks", w.commands)
+	t.Run("answers are those of Nomad's own client", w.recordedAnswers)
 	t.Run("what is refused, and how", w.refusals)
 	t.Run("the end of the connection ends what is followed", w.endOfConnection)
 }
@@ -77,6 +78,8 @@ func (w *world) files(t *testing.T) {
 	require.Len(t, list.Files, 1)
 	var stat statReply
 	require.NoError(t, w.server.Call(t.Context(), "FileSystem.Stat", args{"AllocID": id, "Path": "alloc/data/a"}, &stat))
+	require.Equal(t, "text/plain; charset=utf-8", stat.Info.ContentType, "pages show it by that")
+	list.Files[0].ContentType = stat.Info.ContentType // which a list does not tell
 	require.Equal(t, list.Files[0], stat.Info)
 	require.Equal(t, "a", stat.Info.Name)
 	require.EqualValues(t, 10, stat.Info.Size)

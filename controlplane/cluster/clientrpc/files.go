@@ -55,11 +55,11 @@ func (s *server) statFile(_ context.Context, args *fileArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	entry, err := files.Stat(args.Path)
+	info, err := clientapi.Stat(files, args.Path)
 	if err != nil {
 		return nil, err
 	}
-	return statReply{clientapi.FileInfo(entry)}, nil
+	return statReply{info}, nil
 }
 
 type streamArgs struct {
