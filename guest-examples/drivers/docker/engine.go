@@ -34,6 +34,23 @@ func newEngine(endpoint string) (engine, error) {
 	return engine{}, abi.NewError(abi.InvalidArgument, "endpoint: want unix:///PATH, tcp://HOST:PORT or https://HOST:PORT, not "+endpoint)
 }
 
+// patience is for how long the driver waits for its engine in an operation, and for the answer to one
+// request. It is less than the node gives the operation (abi/ABI.md): what that has to cut off is the
+// driver's fault, and an engine that hangs is not.
+var patience = struct {
+	fingerprint, start, stop, signal, stats, remove, recover time.Duration
+	request                                                  time.Duration
+}{
+	fingerprint: 8 * time.Second,
+	start:       14*time.Minute + 30*time.Second,
+	stop:        8 * time.Second, // beyond the time that the task has to end
+	signal:      8 * time.Second,
+	stats:       4 * time.Second,
+	remove:      25 * time.Second,
+	recover:     25 * time.Second,
+	request:     time.Minute,
+}
+
 // request is one to the engine.
 type request struct {
 	method, path string
@@ -41,11 +58,53 @@ type request struct {
 	body         []byte
 	stream       io.Reader // a body that is not held whole
 	header       []*plainhttp.Header
-	timeout      time.Duration // 0: that of the operation
+	timeout      time.Duration // 0: the driver's patience
+	lasting      bool          // the answer takes as long as what it tells of: only the operation's time bounds it
+}
+
+// within is for how long a request's answer is waited for, with all of its body; 0: as long as it takes.
+func (r request) within(ctx context.Context) time.Duration {
+	t := r.timeout
+	if t == 0 && !r.lasting {
+		t = patience.request
+	}
+	if end, bounded := ctx.Deadline(); bounded {
+		if left := max(time.Until(end), time.Millisecond); t == 0 || left < t {
+			t = left
+		}
+	}
+	return t
+}
+
+// answer is an engine's answer, which is read as it comes.
+type answer struct {
+	*plainhttp.Response
+	to waiting
+}
+
+// Read implements [io.Reader].
+func (a *answer) Read(p []byte) (int, error) {
+	n, err := a.Response.Read(p)
+	return n, a.to.late(err)
+}
+
+// waiting is for the answer to a request.
+type waiting struct {
+	request string
+	begun   time.Time
+	longest time.Duration // 0: it is as long as it takes
+}
+
+// late says of an answer that does not come in time whose fault that is.
+func (w waiting) late(err error) error {
+	if w.longest == 0 || !isCode(err, abi.DeadlineExceeded) || time.Since(w.begun) < w.longest {
+		return err
+	}
+	return abi.NewRecoverableError(abi.DeadlineExceeded, "the engine does not answer "+w.request+" within "+w.longest.Round(100*time.Millisecond).String())
 }
 
 // send sends a request. A response that is no success is an error.
-func (e engine) send(ctx context.Context, r request) (*plainhttp.Response, error) {
+func (e engine) send(ctx context.Context, r request) (*answer, error) {
 	u := e.base + r.path
 	if len(r.query) > 0 {
 		u += "?" + r.query.Encode()
@@ -53,12 +112,14 @@ func (e engine) send(ctx context.Context, r request) (*plainhttp.Response, error
 	if r.body != nil {
 		r.header = append(r.header, &plainhttp.Header{Name: "Content-Type", Value: "application/json"})
 	}
-	response, err := plainhttp.Do(ctx, &plainhttp.Request{
-		Method: r.method, URL: u, Socket: e.socket, Header: r.header, Body: r.body, Stream: r.stream, Timeout: r.timeout,
+	w := waiting{r.method + " " + r.path, time.Now(), r.within(ctx)}
+	received, err := plainhttp.Do(ctx, &plainhttp.Request{
+		Method: r.method, URL: u, Socket: e.socket, Header: r.header, Body: r.body, Stream: r.stream, Timeout: w.longest,
 	})
 	if err != nil {
-		return nil, err
+		return nil, w.late(err)
 	}
+	response := &answer{received, w}
 	if response.Status < 400 {
 		return response, nil
 	}
@@ -101,11 +162,11 @@ func (e engine) ask(ctx context.Context, r request) (config.Value, error) {
 	if err != nil {
 		return config.Value{}, err
 	}
-	answer, err := config.Parse(text)
+	v, err := config.Parse(text)
 	if err != nil && response.Status != 204 {
 		return config.Value{}, abi.NewError(abi.Internal, "the engine's answer: "+err.Error())
 	}
-	return answer, nil
+	return v, nil
 }
 
 func (e engine) get(ctx context.Context, path string, query url.Values) (config.Value, error) {
@@ -113,8 +174,9 @@ func (e engine) get(ctx context.Context, path string, query url.Values) (config.
 }
 
 // post sends a request whose answer does not matter.
-func (e engine) post(ctx context.Context, path string, query url.Values) error {
-	response, err := e.send(ctx, request{method: "POST", path: path, query: query})
+func (e engine) post(ctx context.Context, r request) error {
+	r.method = "POST"
+	response, err := e.send(ctx, r)
 	if err != nil {
 		return err
 	}

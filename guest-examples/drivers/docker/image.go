@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -91,7 +92,7 @@ func (d *docker) load(ctx context.Context, t *driver.TaskConfig, file string) er
 	}
 	defer func() { _ = archive.Close() }()
 	response, err := d.engine.send(ctx, request{
-		method: "POST", path: "/images/load", query: url.Values{"quiet": {"1"}}, stream: archive,
+		method: "POST", path: "/images/load", query: url.Values{"quiet": {"1"}}, stream: archive, lasting: true,
 		header: []*plainhttp.Header{{Name: "Content-Type", Value: "application/x-tar"}},
 	})
 	if err != nil {
@@ -124,7 +125,7 @@ func loadError(file string, code abi.Code, why string) error {
 }
 
 // newLines reads what an engine says of its work, an object a line.
-func newLines(response *plainhttp.Response) *bufio.Scanner {
+func newLines(response io.Reader) *bufio.Scanner {
 	lines := bufio.NewScanner(response)
 	lines.Buffer(nil, 1<<20)
 	return lines
@@ -142,7 +143,7 @@ func (d *docker) pull(ctx context.Context, t *driver.TaskConfig, c config.Value,
 	}
 	response, err := d.engine.send(ctx, request{
 		method: "POST", path: "/images/create", query: url.Values{"fromImage": {r.repository}, "tag": {r.tag}}, header: header,
-		timeout: timeout,
+		timeout: timeout, lasting: true,
 	})
 	if err != nil {
 		return err
