@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,7 +87,7 @@ type answer struct {
 // Read implements [io.Reader].
 func (a *answer) Read(p []byte) (int, error) {
 	n, err := a.Response.Read(p)
-	return n, a.to.late(err)
+	return n, a.to.broken(err)
 }
 
 // waiting is for the answer to a request.
@@ -95,12 +97,25 @@ type waiting struct {
 	longest time.Duration // 0: it is as long as it takes
 }
 
-// late says of an answer that does not come in time whose fault that is.
-func (w waiting) late(err error) error {
-	if w.longest == 0 || !isCode(err, abi.DeadlineExceeded) || time.Since(w.begun) < w.longest {
-		return err
-	}
+// late reports whether an error is that the answer does not come in time.
+func (w waiting) late(err error) bool {
+	return w.longest > 0 && isCode(err, abi.DeadlineExceeded) && time.Since(w.begun) >= w.longest
+}
+
+// silent is the error of an engine that does not answer.
+func (w waiting) silent() error {
 	return abi.NewRecoverableError(abi.DeadlineExceeded, "the engine does not answer "+w.request+" within "+w.longest.Round(100*time.Millisecond).String())
+}
+
+// broken is what is wrong with the answer where reading it fails.
+func (w waiting) broken(err error) error {
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
+		return err
+	case w.late(err):
+		return w.silent()
+	}
+	return about("the engine's answer to "+w.request, err)
 }
 
 // send sends a request. A response that is no success is an error.
@@ -116,8 +131,11 @@ func (e engine) send(ctx context.Context, r request) (*answer, error) {
 	received, err := plainhttp.Do(ctx, &plainhttp.Request{
 		Method: r.method, URL: u, Socket: e.socket, Header: r.header, Body: r.body, Stream: r.stream, Timeout: w.longest,
 	})
+	if w.late(err) {
+		err = w.silent()
+	}
 	if err != nil {
-		return nil, w.late(err)
+		return nil, err
 	}
 	response := &answer{received, w}
 	if response.Status < 400 {
@@ -131,11 +149,15 @@ func (e engine) send(ctx context.Context, r request) (*answer, error) {
 	return nil, refusal(response.Status, text)
 }
 
-// refusal is an engine's answer that is no success.
+// refusal is an engine's answer that is no success, in one line. An engine that fails or is full may
+// not be so another time; what it does not take, it never will.
 func refusal(status int, text []byte) *abi.Error {
-	message := strings.TrimSpace(string(text))
+	message := string(text)
 	if v, err := config.Parse(text); err == nil && v.Get("message").Text() != "" {
-		message = strings.TrimSpace(v.Get("message").Text())
+		message = v.Get("message").Text()
+	}
+	if message = strings.Join(strings.Fields(message), " "); message == "" {
+		message = "status " + strconv.Itoa(status)
 	}
 	message = "Error response from daemon: " + message // in the words of Docker's client, which Nomad's users know
 	switch {
@@ -147,6 +169,10 @@ func refusal(status int, text []byte) *abi.Error {
 		return abi.NewError(abi.NotFound, message)
 	case status == 409 || strings.Contains(message, "container state improper"): // the latter is Podman's
 		return abi.NewError(abi.FailedPrecondition, message)
+	case status == 501:
+		return abi.NewError(abi.Unimplemented, message)
+	case status < 500 && status != 408 && status != 429:
+		return abi.NewError(abi.InvalidArgument, message)
 	}
 	return abi.NewRecoverableError(abi.Unavailable, message)
 }
@@ -158,13 +184,16 @@ func (e engine) ask(ctx context.Context, r request) (config.Value, error) {
 		return config.Value{}, err
 	}
 	defer func() { _ = response.Close() }()
-	text, err := io.ReadAll(io.LimitReader(response, maxAnswer))
-	if err != nil {
+	text, err := io.ReadAll(io.LimitReader(response, maxAnswer+1))
+	switch {
+	case err != nil:
 		return config.Value{}, err
+	case len(text) > maxAnswer:
+		return config.Value{}, abi.NewError(abi.ResourceExhausted, "the engine's answer to "+response.to.request+" has more than 4 MiB")
 	}
 	v, err := config.Parse(text)
-	if err != nil && response.Status != 204 {
-		return config.Value{}, abi.NewError(abi.Internal, "the engine's answer: "+err.Error())
+	if err != nil && response.Status != 204 { // an engine that ends in the middle may cut it off
+		return config.Value{}, abi.NewRecoverableError(abi.Unavailable, "the engine's answer to "+response.to.request+": "+err.Error())
 	}
 	return v, nil
 }

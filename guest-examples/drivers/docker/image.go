@@ -70,7 +70,9 @@ func (d *docker) provideImage(ctx context.Context, t *driver.TaskConfig, c confi
 	if err := d.pull(ctx, t, c, r); err != nil {
 		return "", "", pullError(r, err)
 	}
-	id, err = d.imageID(ctx, r)
+	if id, err = d.imageID(ctx, r); absent(err) {
+		err = pullError(r, abi.NewError(abi.NotFound, "the engine has no such image after the pull"))
+	}
 	return r.String(), id, err
 }
 
@@ -99,10 +101,14 @@ func (d *docker) load(ctx context.Context, t *driver.TaskConfig, file string) er
 		return loadError(file, abi.CodeOf(err), err.Error())
 	}
 	defer func() { _ = response.Close() }()
-	for answers := newLines(response); answers.Scan(); {
+	answers := newLines(response)
+	for answers.Scan() {
 		if v, err := config.Parse(bytes.TrimSpace(answers.Bytes())); err == nil && v.Get("error").Text() != "" {
 			return loadError(file, abi.InvalidArgument, v.Get("error").Text())
 		}
+	}
+	if err := answers.Err(); err != nil {
+		return loadError(file, abi.CodeOf(err), err.Error())
 	}
 	return nil
 }
@@ -115,10 +121,11 @@ func openArchive(ctx context.Context, t *driver.TaskConfig, inside string) (*os.
 }
 
 // loadError is why an engine did not take an archive, in one sentence. Another time may help only
-// where the engine could not be asked.
+// where the engine could not be asked, or is full.
 func loadError(file string, code abi.Code, why string) error {
 	text := "Failed to load image archive " + file + ": " + strings.Join(strings.Fields(why), " ")
-	if code == abi.Unavailable && !strings.Contains(why, "Error response from daemon") {
+	unasked := code == abi.Unavailable && !strings.Contains(why, "Error response from daemon")
+	if unasked || code == abi.DeadlineExceeded || strings.Contains(why, "no space left") {
 		return abi.NewRecoverableError(code, text)
 	}
 	return abi.NewError(code, text)
@@ -177,7 +184,7 @@ func tell(ctx context.Context, t *driver.TaskConfig, text string, r reference) e
 // final are parts of what registries and engines say where trying again cannot help.
 var final = []string{
 	"not found", "manifest unknown", "does not exist", "pull access denied", "unauthorized", "authentication required", "denied:",
-	"invalid reference", "no basic auth", "incorrect username or password", "manifest invalid", "no matching manifest", "no space left",
+	"invalid reference", "no basic auth", "incorrect username or password", "manifest invalid", "no matching manifest",
 }
 
 // pullError is why an image could not be pulled, in one sentence.

@@ -299,7 +299,7 @@ func TestAnEngineThatTheDriverCannotDoWithIsUnhealthy(t *testing.T) {
 		`{"ApiVersion": 1.41}`:      "the endpoint's answer to GET /version has no ApiVersion: it is no engine with Docker's API",
 		`{}`:                        "the endpoint's answer to GET /version has no ApiVersion: it is no engine with Docker's API",
 		`[]`:                        "the endpoint's answer to GET /version has no ApiVersion: it is no engine with Docker's API",
-		`<html>hello</html>`:        "Failed to connect to docker daemon: the engine's answer: ",
+		`<html>hello</html>`:        "Failed to connect to docker daemon: the engine's answer to GET /version: json: byte 0: want a value",
 	} {
 		n := newNode(t, "")
 		answering(n.Listen("/run/docker.sock"), func(*http.Request) (int, string) { return http.StatusOK, version })

@@ -217,11 +217,20 @@ func (h *callHost) StreamRead(id uint32, p []byte) (n int, err error) {
 		func(f *fakeStream) bool { return f.in.Len() > 0 || f.inErr != nil },
 		func(f *fakeStream) error {
 			if n, _ = f.in.Read(p); n == 0 && !errors.Is(f.inErr, io.EOF) {
-				return abi.FromProto(abi.Proto(f.inErr))
+				return broken("reading", f.inErr)
 			}
 			return nil
 		})
 	return n, err
+}
+
+// broken is what a driver is told of a connection's error, as a node tells it.
+func broken(what string, err error) error {
+	var known *abi.Error
+	if errors.As(err, &known) {
+		return abi.FromProto(abi.Proto(err))
+	}
+	return abi.NewRecoverableError(abi.Unavailable, what+": "+err.Error())
 }
 
 func (h *callHost) StreamWrite(id uint32, p []byte) (n int, err error) {
@@ -400,7 +409,7 @@ func (h *callHost) roundTrip(ctx context.Context, f *fakeStream, m *wasmnodev1.H
 	response, err := transport.RoundTrip(r)
 	switch {
 	case err != nil:
-		return nil, nil, abi.FromProto(abi.Proto(err))
+		return nil, nil, broken("the request", err)
 	case response.StatusCode == http.StatusSwitchingProtocols:
 		return response, used, nil
 	}
