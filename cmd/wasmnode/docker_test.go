@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/internal/enginetest"
+	"github.com/wasmnode/wasmnode/managers/catalog"
 )
 
 // dockerRoundsEnv is how often an agent is killed while containers begin, run and end: 3 times
@@ -210,4 +211,22 @@ func TestACommandRunsInAContainer(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	require.Eventually(t, func() bool { return e.Processes(t, e.Containers(t)[0].ID) == 1 }, testTimeout, tick)
+}
+
+// An engine that hangs is told as what it is, and not as a fault of the plugin that asks it.
+func TestADriverWhoseEngineHangsIsUnhealthyUntilThatAnswers(t *testing.T) {
+	s, e := dockerSite(t)
+	n := s.start(t)
+	n.awaitPlugin(t, "docker", catalog.StateHealthy)
+	asked := func(state catalog.State) catalog.PluginStatus {
+		t.Helper()
+		now := time.Now() // the file that was touched has its plugin asked at once
+		require.NoError(t, os.Chtimes(filepath.Join(s.plugins, "docker.wasm"), now, now))
+		return n.awaitPlugin(t, "docker", state)
+	}
+	goOn := e.Hang(t)
+	hung := asked(catalog.StateUnhealthy)
+	require.Regexp(t, `^Failed to connect to docker daemon: the engine does not answer GET /version within [0-9.]+s$`, hung.Reason)
+	goOn()
+	require.Empty(t, asked(catalog.StateHealthy).Stats.Faults)
 }

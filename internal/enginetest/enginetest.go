@@ -43,8 +43,9 @@ const pollTime = 20 * time.Millisecond
 
 // Engine is one that runs until its test ends.
 type Engine struct {
-	Name   string // "docker" or "podman"
-	Socket string
+	Name    string // "docker" or "podman"
+	Socket  string
+	process *os.Process
 }
 
 // Each runs a test with every engine.
@@ -68,10 +69,21 @@ func docker(t testing.TB, options ...string) *Engine {
 	e := &Engine{Name: "docker", Socket: filepath.Join(dir, "s")}
 	options = append(options, "-H", "unix://"+e.Socket, "--data-root", dir+"/data", "--exec-root", dir+"/exec", "-p", dir+"/pid",
 		"--containerd-namespace", filepath.Base(dir), "--containerd-plugins-namespace", filepath.Base(dir)+"-plugins", "--cgroup-parent", parent)
-	start(t, dir, exec.Command("dockerd", options...),
+	cmd := exec.Command("dockerd", options...)
+	start(t, dir, cmd,
 		func() { _ = syscall.Unmount(dir+"/exec/netns/default", syscall.MNT_DETACH) })
+	e.process = cmd.Process
 	e.ready(t)
 	return e
+}
+
+// Hang has Docker accept connections and answer nothing, until it is to go on or the test ends.
+func (e *Engine) Hang(t testing.TB) (goOn func()) {
+	t.Helper()
+	require.NoError(t, e.process.Signal(syscall.SIGSTOP))
+	goOn = func() { _ = e.process.Signal(syscall.SIGCONT) }
+	t.Cleanup(goOn)
+	return goOn
 }
 
 const podmanContainers = `[engine]

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http2/hpack"
@@ -30,10 +31,11 @@ type connection struct {
 	out       bytes.Buffer      // a frame's payload of headers
 	encoder   *hpack.Encoder
 	metadata  []hpack.HeaderField
-	stream    uint32 // of the last call
-	window    int64  // how much the server takes on the connection
-	initial   int64  // how much it takes on a new stream
-	remaining int64  // and on the last one
+	stream    uint32    // of the last call
+	window    int64     // how much the server takes on the connection
+	initial   int64     // how much it takes on a new stream
+	remaining int64     // and on the last one
+	until     time.Time // the operation has no more time; zero: it has
 }
 
 // The types of frames, and flags of them.
@@ -59,6 +61,19 @@ const (
 	answerTime = time.Minute
 )
 
+// patience is for how long the driver waits for containerd in an operation. It is less than the node
+// gives that (abi/ABI.md): what the node has to cut off is the driver's fault, and a containerd that
+// hangs is not.
+var patience = struct{ fingerprint, start, stop, signal, stats, remove, recover time.Duration }{
+	fingerprint: 8 * time.Second,
+	start:       14*time.Minute + 30*time.Second,
+	stop:        8 * time.Second, // beyond the time that the task has to end
+	signal:      8 * time.Second,
+	stats:       4 * time.Second,
+	remove:      25 * time.Second,
+	recover:     25 * time.Second,
+}
+
 // connect connects to a socket.
 func connect(ctx context.Context, socket string, metadata ...hpack.HeaderField) (*connection, error) {
 	conn, err := network.Dial(ctx, "unix", socket)
@@ -66,9 +81,10 @@ func connect(ctx context.Context, socket string, metadata ...hpack.HeaderField) 
 		return nil, err
 	}
 	c := newConnection(conn, metadata)
+	c.until, _ = ctx.Deadline()
 	if err := c.greet(); err != nil {
 		_ = conn.Close()
-		return nil, lost(err)
+		return nil, lost(err, "a connection", answerTime)
 	}
 	return c, nil
 }
@@ -87,7 +103,7 @@ func newConnection(conn net.Conn, metadata []hpack.HeaderField) *connection {
 
 // greet says that this is HTTP/2, with no settings of its own.
 func (c *connection) greet() error {
-	if err := c.SetDeadline(time.Now().Add(answerTime)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(c.within(answerTime))); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"); err != nil {
@@ -97,32 +113,44 @@ func (c *connection) greet() error {
 }
 
 // call calls a method, and hands over each message of the answer, which is good until take
-// returns. Without a time it waits for as long as the server does.
+// returns. Without a time it waits for as long as the operation may.
 func (c *connection) call(method string, request []byte, longest time.Duration, take func(message []byte) error) error {
 	var deadline time.Time
-	if longest > 0 {
+	if longest = c.within(longest); longest > 0 {
 		deadline = time.Now().Add(longest)
 	}
 	if err := c.SetDeadline(deadline); err != nil {
 		return err
 	}
 	if err := c.send(method, request); err != nil {
-		return lost(err)
+		return lost(err, strings.TrimPrefix(method, services), longest)
 	}
 	outcome, err := c.receive(take)
 	if err != nil {
-		return lost(err)
+		return lost(err, strings.TrimPrefix(method, services), longest)
 	}
 	return outcome
 }
 
-// lost says that a connection was: that may pass.
-func lost(err error) error {
+// within is so long, but no longer than the operation has; 0: there is no bound.
+func (c *connection) within(longest time.Duration) time.Duration {
+	if c.until.IsZero() {
+		return longest
+	}
+	left := max(time.Until(c.until), time.Millisecond)
+	if longest == 0 {
+		return left
+	}
+	return min(longest, left)
+}
+
+// lost says that a connection was, in a call that had so long: that may pass.
+func lost(err error, method string, longest time.Duration) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return abi.NewRecoverableError(abi.DeadlineExceeded, "containerd does not answer")
+		return abi.NewRecoverableError(abi.DeadlineExceeded, "containerd does not answer "+method+" within "+longest.Round(100*time.Millisecond).String())
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return abi.NewRecoverableError(abi.Unavailable, "containerd has closed the connection")
 	}

@@ -83,6 +83,8 @@ func (d *containerd) Configure(_ context.Context, text []byte) error {
 
 // Fingerprint asks containerd for its version and whether what the driver needs of it works.
 func (d *containerd) Fingerprint(ctx context.Context) (*driver.Fingerprint, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.fingerprint)
+	defer cancel()
 	v, err := d.engine.look(ctx)
 	switch {
 	case isCode(err, abi.NotFound) && abi.IsRecoverable(err):

@@ -46,6 +46,8 @@ func (c *client) metrics(id string) (metrics, error) {
 
 // TaskStats asks containerd.
 func (d *containerd) TaskStats(ctx context.Context, _ string, h *driver.TaskHandle) (*driver.TaskStats, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.stats)
+	defer cancel()
 	c, id, err := d.of(ctx, h)
 	if err != nil {
 		return nil, err

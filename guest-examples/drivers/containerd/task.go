@@ -72,6 +72,8 @@ func (d *containerd) of(ctx context.Context, h *driver.TaskHandle) (*client, str
 // StartTask creates a container and starts it. What an earlier start of the same task has left
 // is removed before.
 func (d *containerd) StartTask(ctx context.Context, t *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.start)
+	defer cancel()
 	config, err := tasks.Decode(t.DriverConfig)
 	if err != nil {
 		return nil, nil, err
@@ -199,6 +201,8 @@ func gone(err error) bool {
 
 // RecoverTask finds a container again, also one whose start was never answered.
 func (d *containerd) RecoverTask(ctx context.Context, t *driver.TaskConfig, h *driver.TaskHandle) (*driver.TaskHandle, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.recover)
+	defer cancel()
 	c, id, err := d.of(ctx, h)
 	if err != nil {
 		return nil, err
@@ -356,30 +360,45 @@ func (d *containerd) StopTask(ctx context.Context, _ string, h *driver.TaskHandl
 	if err != nil {
 		return nil, err
 	}
-	if err = d.killAndWait(ctx, h, n, max(timeout, time.Millisecond)); isCode(err, abi.DeadlineExceeded) {
-		err = d.killAndWait(ctx, h, 9, endTime)
+	ctx, cancel := context.WithTimeout(ctx, timeout+patience.stop)
+	defer cancel()
+	ended, err := d.killAndWait(ctx, h, n, max(timeout, time.Millisecond))
+	if err == nil && !ended {
+		ended, err = d.killAndWait(ctx, h, 9, endTime)
+	}
+	if err == nil && !ended {
+		err = abi.NewRecoverableError(abi.DeadlineExceeded, "the container does not end, though it was killed")
 	}
 	return nil, err
 }
 
-// killAndWait takes what has ended for killed.
-func (d *containerd) killAndWait(ctx context.Context, h *driver.TaskHandle, signal uint32, longest time.Duration) error {
+// killAndWait reports whether a container ends in time that gets a signal. What has ended has.
+func (d *containerd) killAndWait(ctx context.Context, h *driver.TaskHandle, signal uint32, longest time.Duration) (ended bool, err error) {
 	c, id, err := d.of(ctx, h)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer c.close()
-	if err = c.kill(id, "", signal, false); err == nil {
-		_, err = c.wait(id, "", longest)
+	if err = c.kill(id, "", signal, false); err != nil {
+		if gone(err) {
+			return true, nil
+		}
+		return false, err
 	}
-	if gone(err) {
-		return nil
+	_, err = c.wait(id, "", longest)
+	switch {
+	case gone(err):
+		return true, nil
+	case isCode(err, abi.DeadlineExceeded):
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // SignalTask sends a signal to the container's first process.
 func (d *containerd) SignalTask(ctx context.Context, _ string, h *driver.TaskHandle, signal string) (*driver.TaskHandle, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.signal)
+	defer cancel()
 	n, err := signalNumber(signal)
 	if err != nil {
 		return nil, err
@@ -407,6 +426,8 @@ func signalNumber(name string) (uint32, error) {
 
 // DestroyTask removes the container. One of a start whose answer was lost is found by its label.
 func (d *containerd) DestroyTask(ctx context.Context, taskID string, h *driver.TaskHandle, force bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience.remove)
+	defer cancel()
 	c, id, err := d.of(ctx, h)
 	if err != nil {
 		return err
@@ -429,6 +450,8 @@ func (d *containerd) DestroyTask(ctx context.Context, taskID string, h *driver.T
 
 // InspectTask asks containerd.
 func (d *containerd) InspectTask(ctx context.Context, _ string, h *driver.TaskHandle) (*driver.TaskStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.recover)
+	defer cancel()
 	c, id, err := d.of(ctx, h)
 	if err != nil {
 		return nil, err

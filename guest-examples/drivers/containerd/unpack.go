@@ -12,12 +12,8 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/config"
 )
 
-const (
-	// unpackTime bounds the unpacking of one layer: a start may take two minutes.
-	unpackTime = 110 * time.Second
-	// leaseTime is for how long containerd keeps what was unpacked by a start that ended halfway.
-	leaseTime = time.Hour
-)
+// leaseTime is for how long containerd keeps what was unpacked by a start that ended halfway.
+const leaseTime = time.Hour
 
 // unpack makes the snapshots of an image that was brought without: one for each of its layers.
 func (e engine) unpack(ctx context.Context, i *image) error {
@@ -73,7 +69,7 @@ func (c *client) unpackLayer(i *image, n int) error {
 	return err
 }
 
-// apply unpacks a layer into mounts.
+// apply unpacks a layer into mounts, which may take as long as the start.
 func (c *client) apply(layer config.Value, diff string, mounts []fields) error {
 	descriptor, m := &message{}, &message{}
 	descriptor.text(1, layer.Get("mediaType").Text())
@@ -83,7 +79,7 @@ func (c *client) apply(layer config.Value, diff string, mounts []fields) error {
 	for _, mount := range mounts {
 		m.raw(2, mount)
 	}
-	answer, err := c.askWithin(unpackTime, "diff.v1.Diff/Apply", m)
+	answer, err := c.askWithin(0, "diff.v1.Diff/Apply", m)
 	if err == nil && answer.text(1, 2) != diff {
 		err = abi.NewError(abi.FailedPrecondition, "layer "+layer.Get("digest").Text()+" is not what the image says of it")
 	}

@@ -116,5 +116,6 @@ func (d *docker) collectImage(ctx context.Context, id string, used bool, now tim
 	case absent(err) || isCode(err, abi.FailedPrecondition):
 		return nil
 	}
+	_, _ = kv.SetIf(ctx, imageKey+id, value, 0) // another look removes it, unless a task has it by then
 	return err
 }

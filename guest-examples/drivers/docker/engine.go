@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,6 +36,23 @@ func newEngine(endpoint string) (engine, error) {
 	return engine{}, abi.NewError(abi.InvalidArgument, "endpoint: want unix:///PATH, tcp://HOST:PORT or https://HOST:PORT, not "+endpoint)
 }
 
+// patience is for how long the driver waits for its engine in an operation, and for the answer to one
+// request. It is less than the node gives the operation (abi/ABI.md): what that has to cut off is the
+// driver's fault, and an engine that hangs is not.
+var patience = struct {
+	fingerprint, start, stop, signal, stats, remove, recover time.Duration
+	request                                                  time.Duration
+}{
+	fingerprint: 8 * time.Second,
+	start:       14*time.Minute + 30*time.Second,
+	stop:        8 * time.Second, // beyond the time that the task has to end
+	signal:      8 * time.Second,
+	stats:       4 * time.Second,
+	remove:      25 * time.Second,
+	recover:     25 * time.Second,
+	request:     time.Minute,
+}
+
 // request is one to the engine.
 type request struct {
 	method, path string
@@ -41,11 +60,66 @@ type request struct {
 	body         []byte
 	stream       io.Reader // a body that is not held whole
 	header       []*plainhttp.Header
-	timeout      time.Duration // 0: that of the operation
+	timeout      time.Duration // 0: the driver's patience
+	lasting      bool          // the answer takes as long as what it tells of: only the operation's time bounds it
+}
+
+// within is for how long a request's answer is waited for, with all of its body; 0: as long as it takes.
+func (r request) within(ctx context.Context) time.Duration {
+	t := r.timeout
+	if t == 0 && !r.lasting {
+		t = patience.request
+	}
+	if end, bounded := ctx.Deadline(); bounded {
+		if left := max(time.Until(end), time.Millisecond); t == 0 || left < t {
+			t = left
+		}
+	}
+	return t
+}
+
+// answer is an engine's answer, which is read as it comes.
+type answer struct {
+	*plainhttp.Response
+	to waiting
+}
+
+// Read implements [io.Reader].
+func (a *answer) Read(p []byte) (int, error) {
+	n, err := a.Response.Read(p)
+	return n, a.to.broken(err)
+}
+
+// waiting is for the answer to a request.
+type waiting struct {
+	request string
+	begun   time.Time
+	longest time.Duration // 0: it is as long as it takes
+}
+
+// late reports whether an error is that the answer does not come in time.
+func (w waiting) late(err error) bool {
+	return w.longest > 0 && isCode(err, abi.DeadlineExceeded) && time.Since(w.begun) >= w.longest
+}
+
+// silent is the error of an engine that does not answer.
+func (w waiting) silent() error {
+	return abi.NewRecoverableError(abi.DeadlineExceeded, "the engine does not answer "+w.request+" within "+w.longest.Round(100*time.Millisecond).String())
+}
+
+// broken is what is wrong with the answer where reading it fails.
+func (w waiting) broken(err error) error {
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
+		return err
+	case w.late(err):
+		return w.silent()
+	}
+	return about("the engine's answer to "+w.request, err)
 }
 
 // send sends a request. A response that is no success is an error.
-func (e engine) send(ctx context.Context, r request) (*plainhttp.Response, error) {
+func (e engine) send(ctx context.Context, r request) (*answer, error) {
 	u := e.base + r.path
 	if len(r.query) > 0 {
 		u += "?" + r.query.Encode()
@@ -53,12 +127,17 @@ func (e engine) send(ctx context.Context, r request) (*plainhttp.Response, error
 	if r.body != nil {
 		r.header = append(r.header, &plainhttp.Header{Name: "Content-Type", Value: "application/json"})
 	}
-	response, err := plainhttp.Do(ctx, &plainhttp.Request{
-		Method: r.method, URL: u, Socket: e.socket, Header: r.header, Body: r.body, Stream: r.stream, Timeout: r.timeout,
+	w := waiting{r.method + " " + r.path, time.Now(), r.within(ctx)}
+	received, err := plainhttp.Do(ctx, &plainhttp.Request{
+		Method: r.method, URL: u, Socket: e.socket, Header: r.header, Body: r.body, Stream: r.stream, Timeout: w.longest,
 	})
+	if w.late(err) {
+		err = w.silent()
+	}
 	if err != nil {
 		return nil, err
 	}
+	response := &answer{received, w}
 	if response.Status < 400 {
 		return response, nil
 	}
@@ -70,11 +149,15 @@ func (e engine) send(ctx context.Context, r request) (*plainhttp.Response, error
 	return nil, refusal(response.Status, text)
 }
 
-// refusal is an engine's answer that is no success.
+// refusal is an engine's answer that is no success, in one line. An engine that fails or is full may
+// not be so another time; what it does not take, it never will.
 func refusal(status int, text []byte) *abi.Error {
-	message := strings.TrimSpace(string(text))
+	message := string(text)
 	if v, err := config.Parse(text); err == nil && v.Get("message").Text() != "" {
-		message = strings.TrimSpace(v.Get("message").Text())
+		message = v.Get("message").Text()
+	}
+	if message = strings.Join(strings.Fields(message), " "); message == "" {
+		message = "status " + strconv.Itoa(status)
 	}
 	message = "Error response from daemon: " + message // in the words of Docker's client, which Nomad's users know
 	switch {
@@ -86,6 +169,10 @@ func refusal(status int, text []byte) *abi.Error {
 		return abi.NewError(abi.NotFound, message)
 	case status == 409 || strings.Contains(message, "container state improper"): // the latter is Podman's
 		return abi.NewError(abi.FailedPrecondition, message)
+	case status == 501:
+		return abi.NewError(abi.Unimplemented, message)
+	case status < 500 && status != 408 && status != 429:
+		return abi.NewError(abi.InvalidArgument, message)
 	}
 	return abi.NewRecoverableError(abi.Unavailable, message)
 }
@@ -97,15 +184,18 @@ func (e engine) ask(ctx context.Context, r request) (config.Value, error) {
 		return config.Value{}, err
 	}
 	defer func() { _ = response.Close() }()
-	text, err := io.ReadAll(io.LimitReader(response, maxAnswer))
-	if err != nil {
+	text, err := io.ReadAll(io.LimitReader(response, maxAnswer+1))
+	switch {
+	case err != nil:
 		return config.Value{}, err
+	case len(text) > maxAnswer:
+		return config.Value{}, abi.NewError(abi.ResourceExhausted, "the engine's answer to "+response.to.request+" has more than 4 MiB")
 	}
-	answer, err := config.Parse(text)
-	if err != nil && response.Status != 204 {
-		return config.Value{}, abi.NewError(abi.Internal, "the engine's answer: "+err.Error())
+	v, err := config.Parse(text)
+	if err != nil && response.Status != 204 { // an engine that ends in the middle may cut it off
+		return config.Value{}, abi.NewRecoverableError(abi.Unavailable, "the engine's answer to "+response.to.request+": "+err.Error())
 	}
-	return answer, nil
+	return v, nil
 }
 
 func (e engine) get(ctx context.Context, path string, query url.Values) (config.Value, error) {
@@ -113,8 +203,9 @@ func (e engine) get(ctx context.Context, path string, query url.Values) (config.
 }
 
 // post sends a request whose answer does not matter.
-func (e engine) post(ctx context.Context, path string, query url.Values) error {
-	response, err := e.send(ctx, request{method: "POST", path: path, query: query})
+func (e engine) post(ctx context.Context, r request) error {
+	r.method = "POST"
+	response, err := e.send(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -71,8 +71,8 @@ type execution struct {
 	path    string // of the engine's object
 	command *driver.Command
 	streams *command.Streams
-	conn    *plainhttp.Response // with the command's streams
-	ended   atomic.Bool         // nothing comes from it any more
+	conn    *answer     // with the command's streams
+	ended   atomic.Bool // nothing comes from it any more
 }
 
 func (e *execution) start(ctx context.Context) (err error) {
@@ -80,7 +80,7 @@ func (e *execution) start(ctx context.Context) (err error) {
 	o.truth("Detach", false)
 	o.truth("Tty", e.command.TTY)
 	e.conn, err = e.engine.send(ctx, request{
-		method: "POST", path: e.path + "/start", body: o.encoded(), timeout: e.command.Timeout,
+		method: "POST", path: e.path + "/start", body: o.encoded(), timeout: e.command.Timeout, lasting: true,
 		header: []*plainhttp.Header{{Name: "Connection", Value: "Upgrade"}, {Name: "Upgrade", Value: "tcp"}},
 	})
 	return err

@@ -27,6 +27,8 @@ func holderName(allocID string) string { return "nomad_init_" + allocID }
 // CreateNetwork starts the container that holds the network of an allocation, and returns the
 // path of that.
 func (d *docker) CreateNetwork(ctx context.Context, allocID, hostname string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.start)
+	defer cancel()
 	if byPath, err := d.joinsByPath(ctx); byPath || err != nil {
 		return "", err
 	}
@@ -68,6 +70,8 @@ func (d *docker) startHolder(ctx context.Context, name, image, allocID, hostname
 
 // DestroyNetwork removes that container.
 func (d *docker) DestroyNetwork(ctx context.Context, allocID string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience.remove)
+	defer cancel()
 	d.unused(ctx, networkUse+allocID)
 	return d.removeLeft(ctx, allocID, holderName(allocID))
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -69,7 +70,9 @@ func (d *docker) provideImage(ctx context.Context, t *driver.TaskConfig, c confi
 	if err := d.pull(ctx, t, c, r); err != nil {
 		return "", "", pullError(r, err)
 	}
-	id, err = d.imageID(ctx, r)
+	if id, err = d.imageID(ctx, r); absent(err) {
+		err = pullError(r, abi.NewError(abi.NotFound, "the engine has no such image after the pull"))
+	}
 	return r.String(), id, err
 }
 
@@ -91,17 +94,21 @@ func (d *docker) load(ctx context.Context, t *driver.TaskConfig, file string) er
 	}
 	defer func() { _ = archive.Close() }()
 	response, err := d.engine.send(ctx, request{
-		method: "POST", path: "/images/load", query: url.Values{"quiet": {"1"}}, stream: archive,
+		method: "POST", path: "/images/load", query: url.Values{"quiet": {"1"}}, stream: archive, lasting: true,
 		header: []*plainhttp.Header{{Name: "Content-Type", Value: "application/x-tar"}},
 	})
 	if err != nil {
 		return loadError(file, abi.CodeOf(err), err.Error())
 	}
 	defer func() { _ = response.Close() }()
-	for answers := newLines(response); answers.Scan(); {
+	answers := newLines(response)
+	for answers.Scan() {
 		if v, err := config.Parse(bytes.TrimSpace(answers.Bytes())); err == nil && v.Get("error").Text() != "" {
 			return loadError(file, abi.InvalidArgument, v.Get("error").Text())
 		}
+	}
+	if err := answers.Err(); err != nil {
+		return loadError(file, abi.CodeOf(err), err.Error())
 	}
 	return nil
 }
@@ -114,17 +121,18 @@ func openArchive(ctx context.Context, t *driver.TaskConfig, inside string) (*os.
 }
 
 // loadError is why an engine did not take an archive, in one sentence. Another time may help only
-// where the engine could not be asked.
+// where the engine could not be asked, or is full.
 func loadError(file string, code abi.Code, why string) error {
 	text := "Failed to load image archive " + file + ": " + strings.Join(strings.Fields(why), " ")
-	if code == abi.Unavailable && !strings.Contains(why, "Error response from daemon") {
+	unasked := code == abi.Unavailable && !strings.Contains(why, "Error response from daemon")
+	if unasked || code == abi.DeadlineExceeded || strings.Contains(why, "no space left") {
 		return abi.NewRecoverableError(code, text)
 	}
 	return abi.NewError(code, text)
 }
 
 // newLines reads what an engine says of its work, an object a line.
-func newLines(response *plainhttp.Response) *bufio.Scanner {
+func newLines(response io.Reader) *bufio.Scanner {
 	lines := bufio.NewScanner(response)
 	lines.Buffer(nil, 1<<20)
 	return lines
@@ -142,7 +150,7 @@ func (d *docker) pull(ctx context.Context, t *driver.TaskConfig, c config.Value,
 	}
 	response, err := d.engine.send(ctx, request{
 		method: "POST", path: "/images/create", query: url.Values{"fromImage": {r.repository}, "tag": {r.tag}}, header: header,
-		timeout: timeout,
+		timeout: timeout, lasting: true,
 	})
 	if err != nil {
 		return err
@@ -176,7 +184,7 @@ func tell(ctx context.Context, t *driver.TaskConfig, text string, r reference) e
 // final are parts of what registries and engines say where trying again cannot help.
 var final = []string{
 	"not found", "manifest unknown", "does not exist", "pull access denied", "unauthorized", "authentication required", "denied:",
-	"invalid reference", "no basic auth", "incorrect username or password", "manifest invalid", "no matching manifest", "no space left",
+	"invalid reference", "no basic auth", "incorrect username or password", "manifest invalid", "no matching manifest",
 }
 
 // pullError is why an image could not be pulled, in one sentence.

@@ -132,7 +132,7 @@ func (d *docker) copyLogs(ctx context.Context, s state, following bool) error {
 	} else if at := outputs[stdout].from.time; at > 0 && s.terminal {
 		query.Set("since", since(at))
 	}
-	response, err := d.engine.send(ctx, request{method: "GET", path: "/containers/" + s.container + "/logs", query: query})
+	response, err := d.engine.send(ctx, request{method: "GET", path: "/containers/" + s.container + "/logs", query: query, lasting: true})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"strconv"
 	"strings"
 	"time"
 
@@ -78,12 +79,17 @@ func (d *docker) Configure(_ context.Context, text []byte) error {
 
 // Fingerprint asks the engine for its version, and sees to what is left in it.
 func (d *docker) Fingerprint(ctx context.Context) (*driver.Fingerprint, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.fingerprint)
+	defer cancel()
 	v, err := d.engine.get(ctx, "/version", nil)
 	switch {
 	case isCode(err, abi.NotFound):
 		return &driver.Fingerprint{Health: driver.Undetected, Description: "Failed to connect to docker daemon: " + err.Error()}, nil
 	case err != nil:
 		return &driver.Fingerprint{Health: driver.Unhealthy, Description: "Failed to connect to docker daemon: " + err.Error()}, nil
+	}
+	if fault := unfit(v); fault != "" {
+		return &driver.Fingerprint{Health: driver.Unhealthy, Description: fault}, nil
 	}
 	attributes := map[string]*driver.Attribute{
 		"driver.docker":         driver.Bool(true),
@@ -106,6 +112,27 @@ func (d *docker) Fingerprint(ctx context.Context) (*driver.Fingerprint, error) {
 		nodelog.Warn(ctx, "dangling containers are not removed", "error", err.Error())
 	}
 	return &driver.Fingerprint{Health: driver.Healthy, Description: "Healthy", Attributes: attributes}, nil
+}
+
+// oldestAPI is the minor number of the first API, 1.41, in which an engine does all that the driver asks it
+// for: an older one takes no heed of cgroupns, and keeps who asks for a container's figures waiting.
+const oldestAPI = 41
+
+// unfit is why the driver cannot do with an engine of that version; empty: it can.
+func unfit(version config.Value) string {
+	text := version.Get("ApiVersion").Text()
+	first, second, _ := strings.Cut(text, ".")
+	major, err := strconv.Atoi(first)
+	minor, odd := strconv.Atoi(second)
+	switch {
+	case text == "":
+		return "the endpoint's answer to GET /version has no ApiVersion: it is no engine with Docker's API"
+	case err != nil || odd != nil || major < 0 || minor < 0:
+		return "the engine's API is of version " + strconv.Quote(text) + ", which is no version of Docker's API"
+	case major < 1 || major == 1 && minor < oldestAPI:
+		return "the engine's API is of version " + text + ", and the driver needs 1." + strconv.Itoa(oldestAPI) + " or newer, as Docker 20.10 and Podman 4.3 have"
+	}
+	return ""
 }
 
 // runtimes are the names of those that the engine has.

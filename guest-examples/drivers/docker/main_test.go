@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -271,7 +272,7 @@ func TestTheVersionOfTheEngineIsAnAttribute(t *testing.T) {
 	go func() {
 		_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, map[string]string{
-				"/version": `{"Version": "20.10.24", "Os": "linux"}`, "/info": `{"Runtimes": {"runc": {}}}`,
+				"/version": `{"Version": "20.10.24", "ApiVersion": "1.41", "Os": "linux"}`, "/info": `{"Runtimes": {"runc": {}}}`,
 			}[r.URL.Path])
 		}))
 	}()
@@ -283,6 +284,43 @@ func TestTheVersionOfTheEngineIsAnAttribute(t *testing.T) {
 	} {
 		require.True(t, want.EqualVT(f.Attributes[name]), name)
 	}
+}
+
+func TestAnEngineThatTheDriverCannotDoWithIsUnhealthy(t *testing.T) {
+	for version, says := range map[string]string{
+		`{"ApiVersion": "1.41"}`:    "Healthy",
+		`{"ApiVersion": "1.53"}`:    "Healthy",
+		`{"ApiVersion": "2.0"}`:     "Healthy",
+		`{"ApiVersion": "1.40"}`:    "the engine's API is of version 1.40, and the driver needs 1.41 or newer, as Docker 20.10 and Podman 4.3 have",
+		`{"ApiVersion": "0.99"}`:    "the engine's API is of version 0.99, and the driver needs 1.41 or newer, as Docker 20.10 and Podman 4.3 have",
+		`{"ApiVersion": "1"}`:       `the engine's API is of version "1", which is no version of Docker's API`,
+		`{"ApiVersion": "1.x\n41"}`: `the engine's API is of version "1.x\n41", which is no version of Docker's API`,
+		`{"ApiVersion": "1.-41"}`:   `the engine's API is of version "1.-41", which is no version of Docker's API`,
+		`{"ApiVersion": 1.41}`:      "the endpoint's answer to GET /version has no ApiVersion: it is no engine with Docker's API",
+		`{}`:                        "the endpoint's answer to GET /version has no ApiVersion: it is no engine with Docker's API",
+		`[]`:                        "the endpoint's answer to GET /version has no ApiVersion: it is no engine with Docker's API",
+		`<html>hello</html>`:        "Failed to connect to docker daemon: the engine's answer to GET /version: json: byte 0: want a value",
+	} {
+		n := newNode(t, "")
+		answering(n.Listen("/run/docker.sock"), func(*http.Request) (int, string) { return http.StatusOK, version })
+		f, err := n.Fingerprint()
+		require.NoError(t, err)
+		require.Contains(t, f.Description, says, version)
+		require.NotContains(t, f.Description, "\n", version)
+		require.Equal(t, says == "Healthy", f.Health == driver.Healthy, version)
+		require.NotEqual(t, driver.Undetected, f.Health, version)
+	}
+}
+
+// answering is an engine that answers so.
+func answering(l net.Listener, answer func(*http.Request) (status int, body string)) {
+	go func() {
+		_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			status, body := answer(r)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}))
+	}()
 }
 
 // frame is an entry as the engine sends it.

@@ -60,6 +60,8 @@ func of(container config.Value) state {
 // StartTask creates a container and starts it. What an earlier start of the same task has left
 // is removed before.
 func (d *docker) StartTask(ctx context.Context, t *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.start)
+	defer cancel()
 	c, err := config.Parse(t.DriverConfig)
 	if err != nil {
 		return nil, nil, abi.NewError(abi.InvalidArgument, "config: "+err.Error())
@@ -127,7 +129,7 @@ func (d *docker) prepare(ctx context.Context, t *driver.TaskConfig, c config.Val
 
 // run starts a container and returns the engine's description of it.
 func (d *docker) run(ctx context.Context, id string) (config.Value, error) {
-	if err := d.engine.post(ctx, "/containers/"+id+"/start", nil); err != nil {
+	if err := d.engine.post(ctx, request{path: "/containers/" + id + "/start"}); err != nil {
 		return config.Value{}, about("Failed to start container "+id, err)
 	}
 	return d.engine.get(ctx, "/containers/"+id+"/json", nil)
@@ -196,6 +198,8 @@ func (d *docker) remove(ctx context.Context, id string) error {
 
 // RecoverTask finds a container again, also one whose start was never answered.
 func (d *docker) RecoverTask(ctx context.Context, t *driver.TaskConfig, handle *driver.TaskHandle) (*driver.TaskHandle, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.recover)
+	defer cancel()
 	s, err := stateOf(handle)
 	if err != nil {
 		return nil, err
@@ -236,7 +240,7 @@ func (d *docker) WaitTask(ctx context.Context, _ string, handle *driver.TaskHand
 // untilEnded copies output until the container has ended. A log that ends before is followed again: the
 // engine may have rotated it, or have been restarted.
 func (d *docker) untilEnded(ctx context.Context, s state) error {
-	wait := request{method: "POST", path: "/containers/" + s.container + "/wait"}
+	wait := request{method: "POST", path: "/containers/" + s.container + "/wait", lasting: true}
 	if s.silent {
 		_, err := d.engine.ask(ctx, wait)
 		return err
@@ -274,23 +278,30 @@ func (d *docker) StopTask(ctx context.Context, _ string, handle *driver.TaskHand
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, timeout+patience.stop)
+	defer cancel()
 	if signal == "" {
 		signal = "SIGTERM"
 	}
-	if err := d.kill(ctx, s, signal); err != nil {
+	if err = d.kill(ctx, s, signal, patience.stop/2); err != nil {
 		return nil, ended(err)
 	}
-	wait := request{method: "POST", path: "/containers/" + s.container + "/wait", timeout: max(timeout, time.Millisecond)}
-	_, err = d.engine.ask(ctx, wait)
-	if !isCode(err, abi.DeadlineExceeded) {
+	if err = d.awaitEnd(ctx, s, max(timeout, time.Millisecond)); !isCode(err, abi.DeadlineExceeded) {
 		return nil, ended(err)
 	}
-	if err := d.kill(ctx, s, "SIGKILL"); err != nil {
-		return nil, ended(err)
+	if err = d.kill(ctx, s, "SIGKILL", 0); err == nil {
+		err = d.awaitEnd(ctx, s, 0)
 	}
-	wait.timeout = 0
-	_, err = d.engine.ask(ctx, wait)
+	if isCode(err, abi.DeadlineExceeded) {
+		err = abi.NewRecoverableError(abi.DeadlineExceeded, "the container does not end, though it was to be killed: "+err.Error())
+	}
 	return nil, ended(err)
+}
+
+// awaitEnd waits for the end of a container for so long; 0: as long as the operation may.
+func (d *docker) awaitEnd(ctx context.Context, s state, longest time.Duration) error {
+	_, err := d.engine.ask(ctx, request{method: "POST", path: "/containers/" + s.container + "/wait", timeout: longest, lasting: true})
+	return err
 }
 
 // ended takes the errors about a container that does not run any more for none.
@@ -301,21 +312,26 @@ func ended(err error) error {
 	return err
 }
 
-func (d *docker) kill(ctx context.Context, s state, signal string) error {
-	return d.engine.post(ctx, "/containers/"+s.container+"/kill", url.Values{"signal": {signal}})
+// kill sends a signal, and waits for the engine's word of it for so long; 0: as for any.
+func (d *docker) kill(ctx context.Context, s state, signal string, longest time.Duration) error {
+	return d.engine.post(ctx, request{path: "/containers/" + s.container + "/kill", query: url.Values{"signal": {signal}}, timeout: longest})
 }
 
 // SignalTask sends a signal to the container's first process.
 func (d *docker) SignalTask(ctx context.Context, _ string, handle *driver.TaskHandle, signal string) (*driver.TaskHandle, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.signal)
+	defer cancel()
 	s, err := stateOf(handle)
 	if err != nil {
 		return nil, err
 	}
-	return nil, d.kill(ctx, s, signal)
+	return nil, d.kill(ctx, s, signal, 0)
 }
 
 // DestroyTask removes the container. One of a start whose answer was lost is found by its label.
 func (d *docker) DestroyTask(ctx context.Context, taskID string, handle *driver.TaskHandle, force bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience.remove)
+	defer cancel()
 	s, err := stateOf(handle)
 	if err != nil {
 		return err
@@ -337,7 +353,7 @@ func (d *docker) DestroyTask(ctx context.Context, taskID string, handle *driver.
 	}
 	d.unused(ctx, taskID)
 	if !d.collects.containers {
-		return ended(d.kill(ctx, s, "SIGKILL")) // the next start of the task removes it
+		return ended(d.kill(ctx, s, "SIGKILL", 0)) // the next start of the task removes it
 	}
 	return d.remove(ctx, s.container)
 }
@@ -361,6 +377,8 @@ func (d *docker) destroyLabelled(ctx context.Context, taskID string) error {
 
 // InspectTask asks the engine.
 func (d *docker) InspectTask(ctx context.Context, _ string, handle *driver.TaskHandle) (*driver.TaskStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.recover)
+	defer cancel()
 	s, err := stateOf(handle)
 	if err != nil {
 		return nil, err
@@ -393,6 +411,8 @@ func nanoseconds(text string) int64 {
 
 // TaskStats asks the engine, which answers at once with what it has.
 func (d *docker) TaskStats(ctx context.Context, _ string, handle *driver.TaskHandle) (*driver.TaskStats, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.stats)
+	defer cancel()
 	s, err := stateOf(handle)
 	if err != nil {
 		return nil, err

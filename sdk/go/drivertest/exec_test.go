@@ -72,7 +72,7 @@ func TestACommandHasStreams(t *testing.T) {
 		return nil, err
 	})
 	_, err = node.Exec(task, handle, asked)
-	expect.Code(t, err, abi.Unknown, "nobody waits for it any more")
+	expect.Code(t, err, abi.Unavailable, "nobody waits for it any more, as a node says it")
 }
 
 // broken is the input of a client that has gone.

@@ -68,8 +68,11 @@ type streams struct {
 	open map[uint32]*fakeStream
 }
 
-// fakeStream is an open stream. Nothing bounds what waits in it. The lock of its streams
-// guards it.
+// pipeBytes is how much of what a driver writes waits in a stream, as in a node's.
+const pipeBytes = 32 << 10
+
+// fakeStream is an open stream. Nothing bounds what waits in it for the driver. The lock of its
+// streams guards it.
 type fakeStream struct {
 	in          bytes.Buffer
 	inErr       error
@@ -148,7 +151,18 @@ func (w written) Read(p []byte) (int, error) {
 		}
 		w.s.cond.Wait()
 	}
+	defer w.s.cond.Broadcast()
 	return w.f.out.Read(p)
+}
+
+// Close implements [io.Closer]: nothing more is taken.
+func (w written) Close() error {
+	w.s.change(func() {
+		if w.f.outErr == nil {
+			w.f.outErr = os.ErrClosed
+		}
+	})
+	return nil
 }
 
 // close ends all streams.
@@ -203,19 +217,28 @@ func (h *callHost) StreamRead(id uint32, p []byte) (n int, err error) {
 		func(f *fakeStream) bool { return f.in.Len() > 0 || f.inErr != nil },
 		func(f *fakeStream) error {
 			if n, _ = f.in.Read(p); n == 0 && !errors.Is(f.inErr, io.EOF) {
-				return abi.FromProto(abi.Proto(f.inErr))
+				return broken("reading", f.inErr)
 			}
 			return nil
 		})
 	return n, err
 }
 
+// broken is what a driver is told of a connection's error, as a node tells it.
+func broken(what string, err error) error {
+	var known *abi.Error
+	if errors.As(err, &known) {
+		return abi.FromProto(abi.Proto(err))
+	}
+	return abi.NewRecoverableError(abi.Unavailable, what+": "+err.Error())
+}
+
 func (h *callHost) StreamWrite(id uint32, p []byte) (n int, err error) {
-	err = h.streams.on(id, nil, func(f *fakeStream) error {
+	err = h.streams.on(id, (*fakeStream).writable, func(f *fakeStream) error {
 		if f.outErr != nil {
 			return abi.NewError(abi.FailedPrecondition, "writing: "+f.outErr.Error())
 		}
-		n, _ = f.out.Write(p)
+		n, _ = f.out.Write(p[:min(len(p), pipeBytes-f.out.Len())])
 		return nil
 	})
 	return n, err
@@ -276,9 +299,15 @@ func (h *callHost) StreamPoll(request []byte) ([]byte, error) {
 
 const ended = uint32(wasmnodev1.StreamEvent_STREAM_EVENT_ENDED)
 
+// writable reports whether a write would not wait. The lock is held.
+func (f *fakeStream) writable() bool { return f.outErr != nil || f.out.Len() < pipeBytes }
+
 // events are those that hold. The lock is held.
 func (f *fakeStream) events() uint32 {
-	events := wasmnodev1.StreamEvent_STREAM_EVENT_WRITABLE
+	var events wasmnodev1.StreamEvent
+	if f.writable() {
+		events |= wasmnodev1.StreamEvent_STREAM_EVENT_WRITABLE
+	}
 	if f.in.Len() > 0 || f.inErr != nil {
 		events |= wasmnodev1.StreamEvent_STREAM_EVENT_READABLE
 	}
@@ -370,7 +399,7 @@ func (h *callHost) roundTrip(ctx context.Context, f *fakeStream, m *wasmnodev1.H
 		return nil, nil, abi.NewError(abi.InvalidArgument, "request: "+err.Error())
 	}
 	if m.Streamed {
-		r.Body, r.ContentLength = io.NopCloser(written{h.streams, f}), m.ContentLength
+		r.Body, r.ContentLength = written{h.streams, f}, m.ContentLength
 	}
 	for _, l := range m.Headers {
 		r.Header.Add(l.Name, l.Value)
@@ -380,7 +409,7 @@ func (h *callHost) roundTrip(ctx context.Context, f *fakeStream, m *wasmnodev1.H
 	response, err := transport.RoundTrip(r)
 	switch {
 	case err != nil:
-		return nil, nil, abi.FromProto(abi.Proto(err))
+		return nil, nil, broken("the request", err)
 	case response.StatusCode == http.StatusSwitchingProtocols:
 		return response, used, nil
 	}

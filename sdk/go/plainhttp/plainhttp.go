@@ -37,7 +37,7 @@ type Request struct {
 	// Stream, if it is not nil, is the body in place of Body, to its end. It is read until the
 	// server takes no more: the response says why.
 	Stream io.Reader
-	// Timeout bounds the exchange, its response's body included; 0: the operation's deadline does.
+	// Timeout bounds the exchange, both bodies included; 0: the operation's deadline does.
 	Timeout time.Duration
 }
 
@@ -94,6 +94,9 @@ func (r *Response) send(body io.Reader) error {
 	for {
 		n, err := body.Read(buffer)
 		for rest := buffer[:n]; len(rest) > 0; {
+			if err := r.await(stream.Writable); err != nil {
+				return err
+			}
 			written, failed := hostcall.StreamWrite(r.ctx, r.id, rest)
 			if failed != nil {
 				return nil

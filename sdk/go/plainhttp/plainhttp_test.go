@@ -121,6 +121,18 @@ func TestATimeoutIsOfTheWholeExchange(t *testing.T) {
 	}
 }
 
+func TestATimeoutIsOfABodyThatIsSentAsWell(t *testing.T) {
+	over := make(chan struct{})
+	defer close(over)
+	run(t, func(http.ResponseWriter, *http.Request) { <-over }, func(ctx context.Context) error {
+		_, err := plainhttp.Do(ctx, &plainhttp.Request{
+			Method: "POST", URL: "http://engine/", Socket: socket, Stream: endless{}, Timeout: 50 * time.Millisecond,
+		})
+		expect.Equal(t, abi.CodeOf(err), abi.DeadlineExceeded)
+		return nil
+	})
+}
+
 func TestAnUpgradeIsARawConnection(t *testing.T) {
 	run(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
