@@ -126,6 +126,7 @@ check: toolchain compilers commits format vet lint proto generated build test-al
 .PHONY: check-full
 check-full: check dist-check bench-once ## check, and what does not fit into it: hours
 	COMPAT_AROUND=1 $(GO) test -count 1 -run '^TestJobsWith' ./internal/compattest
+	WASMNODE_ENGINES=1 $(GO) test -count 1 -run '^TestAnImageThatNobodyHas' ./guest-examples/drivers/docker
 	WASMNODE_KERNELS=1 $(GO) test -count 1 -run '^TestAKernel' ./cmd/wasmnode
 	WASMNODE_AUTHORS=1 $(GO) test -count 1 -run '^TestAnAuthorsFirstFiveMinutes' ./cmd/wasmnode
 	@$(MAKE) --no-print-directory conform
@@ -210,7 +211,7 @@ soak: build ## the long campaigns: fuzzing, reloads, restarts
 
 .PHONY: crash
 crash: toolchain ## end the agent and the supervisor N times at random instants, with other faults, at each failpoint, and beside containers
-	WASMNODE_CRASH=$(N) WASMNODE_DOCKER_CRASHES=$(N) $(GO) test -count 1 -timeout 4h -v -run "^TestCrash|^TestContainersOutliveAgents" ./cmd/wasmnode
+	WASMNODE_CRASH=$(N) WASMNODE_CONTAINER_CRASHES=$(N) $(GO) test -count 1 -timeout 4h -v -run "^TestCrash|^TestContainersOutliveAgents" ./cmd/wasmnode
 
 .PHONY: week
 week: toolchain ## what a node does in a week: 100,000 jobs, or N, with reloads, restarts and full disks; nothing may grow

@@ -174,6 +174,7 @@ func BenchmarkRequest(b *testing.B) {
 			Net: host.NetGrant{Sockets: []string{socket}}, HTTP: requestsTo("unix:" + socket),
 		})
 		scope := taskScope(b)
+		defer reportPerRequest(b, processorTime(b))
 		for b.Loop() {
 			_, err := start(b.Context(), p, scope, map[string]any{"do": "http", "socket": socket, "url": "http://engine/"})
 			require.NoError(b, err)
@@ -184,6 +185,7 @@ func BenchmarkRequest(b *testing.B) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}}}
 		defer c.CloseIdleConnections()
+		defer reportPerRequest(b, processorTime(b))
 		for b.Loop() {
 			r, err := c.Get("http://engine/")
 			require.NoError(b, err)
@@ -192,4 +194,10 @@ func BenchmarkRequest(b *testing.B) {
 			require.NoError(b, r.Body.Close())
 		}
 	})
+}
+
+// reportPerRequest reports the processor time since the benchmark began, of the server, too.
+func reportPerRequest(b *testing.B, began time.Duration) {
+	b.Helper()
+	b.ReportMetric(float64((processorTime(b)-began).Microseconds())/float64(b.N), "cpu-us/request")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/internal/racetest"
 	"github.com/wasmnode/wasmnode/sandbox/meter"
 	"github.com/wasmnode/wasmnode/sandbox/scan"
 	w "github.com/wasmnode/wasmnode/sandbox/wasmbin/wasmtest"
@@ -66,7 +67,7 @@ func (m measured) within(t testing.TB) {
 
 // Shapes are as large as the estimate lets pass, or as a function may be.
 func TestTheEstimateHoldsForTheWorstShapes(t *testing.T) {
-	if raced || testing.Short() {
+	if racetest.On || testing.Short() {
 		t.Skip("measures the compiler")
 	}
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
@@ -85,7 +86,7 @@ func TestTheEstimateHoldsForTheWorstShapes(t *testing.T) {
 
 // What compilers emit is compiled, and the estimate tells how large it is.
 func TestTheEstimateIsCloseForAGoProgram(t *testing.T) {
-	if raced {
+	if racetest.On {
 		t.Skip("measures the compiler")
 	}
 	m, ok := measure(t, guestbuild.Plugin(t, "guest-examples/drivers/mock"))
@@ -174,7 +175,7 @@ func (g *generator) change() func(i int) string {
 // TestTheEstimateHoldsForRandomModules is a campaign: WASMNODE_COMPILE is how many modules
 // there are, and the worst of them are told at its end.
 func TestTheEstimateHoldsForRandomModules(t *testing.T) {
-	if raced {
+	if racetest.On {
 		t.Skip("measures the compiler")
 	}
 	rounds := 100

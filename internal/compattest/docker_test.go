@@ -1,9 +1,15 @@
 package compattest
 
 import (
+	"bytes"
+	"cmp"
+	"crypto/md5"
 	"fmt"
 	"io"
 	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +29,29 @@ import (
 	"github.com/wasmnode/wasmnode/jobspec"
 )
 
-const dockerFile = "testdata/docker.txt"
+// dockerSet are job files of the docker driver, and how they may go.
+type dockerSet struct {
+	jobs     string // the directory below testdata; the record has its name, too
+	meant    map[string]string
+	permits  string // of the plugin's configuration, as with Nomad
+	ownTerms string // what that takes here, besides
+}
+
+var dockerSets = []dockerSet{
+	{jobs: "docker", meant: dockerMeant},
+	{jobs: "documented", meant: documentedMeant, permits: dockerPermits, ownTerms: `
+    allow_security_opts = ["*"]
+`},
+}
+
+// dockerPermits is what the documented examples need.
+const dockerPermits = `
+    allow_caps     = ["all"]
+    allow_runtimes = ["runc", "runsc"]
+    volumes {
+      enabled = true
+    }
+`
 
 // dockerQuiet is how long nothing may change before the docker jobs have come to their ends.
 // None is rescheduled.
@@ -43,6 +73,14 @@ var dockerMeant = map[string]string{
 	"type-wrong":       "the configuration is held against the driver's schema, and the path of the fault is said",
 }
 
+// documentedMeant are those of the documented examples.
+var documentedMeant = map[string]string{
+	"args-as-written":   "a variable that there is not stays as it is written; with Nomad, too, it does not exist, and the task fails",
+	"logging":           "the output stays where the log driver takes it, and is not in the task's log",
+	"port-map":          "`port_map`, which is deprecated, is refused: the group's network has ports with `to`",
+	"mounts-as-written": "`labels` and `options` may be maps, too; with Nomad they have to be lists, and the task fails",
+}
+
 // TestDockerJobsGoAsWithNomad runs job files of the docker driver and compares what happened to
 // each task, event by event, and what it wrote, with what did with Nomad's driver: as recorded,
 // or by the stock binary on the same engine.
@@ -50,7 +88,7 @@ func TestDockerJobsGoAsWithNomad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts a hundred containers")
 	}
-	var arguments []string
+	arguments := []string{"-jobs=" + *chosen}
 	if *update {
 		arguments = append(arguments, "-update")
 	}
@@ -58,18 +96,34 @@ func TestDockerJobsGoAsWithNomad(t *testing.T) {
 		return
 	}
 	w := newDockerWorld(t)
-	want := readRecord(t, dockerFile)
+	for _, set := range dockerSets {
+		t.Run(set.jobs, func(t *testing.T) { set.compare(t, w) })
+	}
+}
+
+// compare runs the jobs here, and with a stock nomad if there is one.
+func (set dockerSet) compare(t *testing.T, w *dockerWorld) {
+	t.Helper()
+	jobs, file := w.read(t, set.jobs), "testdata/"+set.jobs+".txt"
+	want := readRecord(t, file)
 	if os.Getenv("NOMAD_BIN") != "" {
-		w.initialJobs(t, stock(t))
-		want = w.outcomes(t, theirs(t, stock(t), fmt.Sprintf(dockerTheirs, w.engine.Socket)))
+		if set.permits != "" && *chosen == "*" {
+			maps.Copy(jobs, stockJobs(t))
+		}
+		maps.Copy(want, w.outcomes(t, theirs(t, stock(t), fmt.Sprintf(dockerTheirs, w.engine.Socket, set.permits)), jobs))
 		w.forget(t)
 		if *update {
-			record(t, dockerFile, want)
+			record(t, file, want)
 		}
 	}
-	got := w.outcomes(t, &target{name: "wasmnode"})
-	for _, job := range slices.Sorted(maps.Keys(w.jobs)) {
-		switch why := dockerMeant[job]; {
+	a := agenttest.Start(t, agenttest.Options{
+		Drivers: []string{"docker"}, CodeCache: codeCache, Client: nodeMeta,
+		Config: fmt.Sprintf(dockerOurs, w.engine.Socket, set.permits+set.ownTerms),
+	})
+	got := w.outcomes(t, &target{name: "wasmnode", client: a.Client}, jobs)
+	w.forget(t)
+	for _, job := range slices.Sorted(maps.Keys(jobs)) {
+		switch why := set.meant[job]; {
 		case got[job] == want[job] && why != "":
 			t.Errorf("%s: it goes alike: take out that it does not, because %s", job, why)
 		case got[job] != want[job] && why == "":
@@ -78,19 +132,26 @@ func TestDockerJobsGoAsWithNomad(t *testing.T) {
 	}
 }
 
+// nodeMeta is of the block client.
+const nodeMeta = `
+  meta {
+    colour = "green"
+  }
+`
+
 const dockerTheirs = `
 client {
   gc_max_allocs            = 1000
   gc_disk_usage_threshold  = 100
   gc_inode_usage_threshold = 100
-}
+` + nodeMeta + `}
 plugin "docker" {
   config {
     endpoint = "unix://%s"
     gc {
       image = false
     }
-  }
+%s  }
 }
 `
 
@@ -99,7 +160,7 @@ plugin "docker" {
   config {
     endpoint      = "unix://%[1]s"
     allow_devices = ["*"] # as with Nomad
-  }
+%[2]s  }
   grant {
     kv { enabled = true }
     http { endpoint "unix:%[1]s" {
@@ -110,52 +171,142 @@ plugin "docker" {
 }
 `
 
-// dockerWorld is an engine with a registry, and the jobs for them.
+// dockerWorld is an engine with a registry, and what jobs download.
 type dockerWorld struct {
 	engine *enginetest.Engine
 	pulled []string // images that jobs pull
 	fill   *strings.Replacer
 	hide   *strings.Replacer // the reverse, of what differs from run to run
-	jobs   map[string]string
 }
 
 func newDockerWorld(t *testing.T) *dockerWorld {
 	t.Helper()
-	w := &dockerWorld{jobs: map[string]string{}, engine: enginetest.NetworkedDocker(t, map[string]string{
-		"redis:7":      `CMD ["sleep", "1000"]`,
-		"redis:7-says": `CMD ["sh", "-c", "echo of the image; sleep 1"]`,
-		"redis:7-echo": `ENTRYPOINT ["sh", "-c", "echo of the image $0 $1; sleep 1"]` + "\n" + `CMD ["unused"]`,
+	w := &dockerWorld{engine: enginetest.NetworkedDocker(t, map[string]string{
+		"redis:7":        `CMD ["sleep", "1000"]`,
+		"redis:7-says":   `CMD ["sh", "-c", "echo of the image; sleep 1"]`,
+		"redis:7-echo":   `ENTRYPOINT ["sh", "-c", "echo of the image $0 $1; sleep 1"]` + "\n" + `CMD ["unused"]`,
+		"redis:7-prints": `ENTRYPOINT ["sh", "-c", "echo $*; sleep 1", "prints"]`,
+		"redis:7-serves": `CMD ["nc", "-ll", "-p", "6379", "-e", "true"]`,
+		"loaded:latest":  `LABEL from=archive`,
 	})}
 	registry := enginetest.Registry(t)
 	var digest string
-	for _, name := range []string{"/with/auth", "/forced", "/by/digest"} {
+	for _, name := range []string{"/with/auth", "/with/scheme", "/documented/auth", "/forced", "/by/digest"} {
 		digest = w.engine.Publish(t, enginetest.Busybox, registry+name)
 		w.pulled = append(w.pulled, registry+name+":1")
 	}
-	w.pulled[2] = registry + "/by/digest@" + digest
-	w.fill = strings.NewReplacer("{registry}", registry, "{digest}", digest, "{user}", enginetest.User, "{password}", enginetest.Password)
-	w.hide = strings.NewReplacer(registry, "REGISTRY", digest, "DIGEST")
-	files, err := filepath.Glob("testdata/docker/*.nomad.hcl")
-	require.NoError(t, err)
-	for _, path := range files {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		w.jobs[strings.TrimSuffix(filepath.Base(path), ".nomad.hcl")] = w.fill.Replace(string(text))
-	}
+	w.pulled[len(w.pulled)-1] = registry + "/by/digest@" + digest
+	served := map[string][]byte{"/image.tar": w.engine.Save(t, "loaded:latest"), "/notes": []byte("notes\n")}
+	w.pulled = append(w.pulled, "loaded:latest")
+	w.forget(t)
+	w.engine.MakeNetwork(t, "user-network")
+	discard(t, "localhost:24224")
+	address := serve(t, served)
+	w.fill = strings.NewReplacer("{registry}", registry, "{digest}", digest, "{user}", enginetest.User, "{password}", enginetest.Password,
+		"{served}", address, "{notes}", fmt.Sprintf("%x", md5.Sum(served["/notes"])))
+	w.hide = strings.NewReplacer(registry, "REGISTRY", digest, "DIGEST", address, "SERVED")
 	return w
 }
 
-// initialJobs are those that the stock nomad writes for beginners.
-func (w *dockerWorld) initialJobs(t *testing.T, binary string) {
+// serve serves files, and returns the URL before their names.
+func serve(t *testing.T, files map[string][]byte) string {
 	t.Helper()
-	for name, options := range map[string][]string{"init": nil, "init-short": {"-short"}} {
-		path := filepath.Join(t.TempDir(), "job.nomad.hcl")
-		out, err := exec.Command(binary, append(append([]string{"job", "init"}, options...), path)...).CombinedOutput()
-		require.NoError(t, err, "%s", out)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		content, has := files[r.URL.Path]
+		if !has {
+			http.NotFound(w, r)
+			return
+		}
+		http.ServeContent(w, r, r.URL.Path, time.Time{}, bytes.NewReader(content))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// discard takes what a log driver sends.
+func discard(t *testing.T, address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(io.Discard, c)
+				_ = c.Close()
+			}()
+		}
+	}()
+}
+
+// read reads the job files of a directory.
+func (w *dockerWorld) read(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/" + dir + "/" + *chosen + ".nomad.hcl")
+	require.NoError(t, err)
+	jobs := map[string]string{}
+	for _, path := range files {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
-		w.jobs[name] = string(text)
+		jobs[strings.TrimSuffix(filepath.Base(path), ".nomad.hcl")] = w.fill.Replace(string(text))
 	}
+	return jobs
+}
+
+// stockJobs are those that the stock nomad writes for beginners.
+func stockJobs(t *testing.T) map[string]string {
+	t.Helper()
+	jobs := map[string]string{}
+	for name, options := range initOptions {
+		jobs["stock-"+name] = stockJob(t, options)
+	}
+	return jobs
+}
+
+// initOptions are those of "nomad job init" whose jobs have a counterpart in testdata/documented.
+var initOptions = map[string][]string{"init": nil, "init-short": {"-short"}}
+
+func stockJob(t *testing.T, options []string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "job.nomad.hcl")
+	out, err := exec.Command(stock(t), append(append([]string{"job", "init"}, options...), path)...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// The job files that stand for those of "nomad job init" have the same blocks and keys.
+func TestInitialJobsHaveNomadsKeys(t *testing.T) {
+	for name, options := range initOptions {
+		text, err := os.ReadFile("testdata/documented/" + name + ".nomad.hcl")
+		require.NoError(t, err)
+		require.Equal(t, keysOf(t, []byte(stockJob(t, options))), keysOf(t, text), name)
+	}
+}
+
+// keysOf are the paths of all blocks and attributes of a job file.
+func keysOf(t *testing.T, text []byte) (keys []string) {
+	t.Helper()
+	file, diagnostics := hclsyntax.ParseConfig(text, "job", hcl.InitialPos)
+	require.False(t, diagnostics.HasErrors(), diagnostics.Error())
+	var walk func(path string, body *hclsyntax.Body)
+	walk = func(path string, body *hclsyntax.Body) {
+		for name := range body.Attributes {
+			keys = append(keys, path+name)
+		}
+		for _, block := range body.Blocks {
+			keys = append(keys, path+block.Type)
+			walk(path+block.Type+"/", block.Body)
+		}
+	}
+	walk("", file.Body.(*hclsyntax.Body))
+	slices.Sort(keys)
+	return keys
 }
 
 // forget has the engine forget what one target's jobs have pulled, for the other's.
@@ -166,20 +317,19 @@ func (w *dockerWorld) forget(t *testing.T) {
 	}
 }
 
-// outcomes runs the jobs, with our agent where the target has none, and tells what became of
-// each.
-func (w *dockerWorld) outcomes(t *testing.T, to *target) map[string]string {
+// outcomes runs the jobs and tells what became of each.
+func (w *dockerWorld) outcomes(t *testing.T, to *target, jobs map[string]string) map[string]string {
 	t.Helper()
-	if to.client == nil {
-		a := agenttest.Start(t, agenttest.Options{Drivers: []string{"docker"}, CodeCache: codeCache, Config: fmt.Sprintf(dockerOurs, w.engine.Socket)})
-		to.client = a.Client
-	}
 	all := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
+	for _, name := range slices.Sorted(maps.Keys(jobs)) {
 		to.awaitFewer(t, dockerAtOnce, `ClientStatus == "pending" or ClientStatus == "running"`)
-		job, err := jobspec.Parse(jobspec.Options{Path: name, Content: []byte(w.jobs[name])})
+		job, err := jobspec.Parse(jobspec.Options{Path: name, Content: []byte(jobs[name])})
 		require.NoError(t, err)
 		job.ID, job.Name = &name, &name
+		if job.Type == nil || *job.Type == nomad.JobTypeService {
+			job.Update = cmp.Or(job.Update, &nomad.UpdateStrategy{})
+			job.Update.MinHealthyTime = new(time.Second) // it is 10 seconds otherwise
+		}
 		all[name] = ""
 		if _, _, err := to.client.Jobs().Register(job, nil); err != nil {
 			t.Logf("%s: %s: %v", to.name, name, err)
@@ -187,6 +337,10 @@ func (w *dockerWorld) outcomes(t *testing.T, to *target) map[string]string {
 		}
 	}
 	to.awaitFewer(t, 1, `ClientStatus == "pending"`)
+	require.Eventually(t, func() bool {
+		deployments, _, err := to.client.Deployments().List(&nomad.QueryOptions{Filter: `Status == "running"`})
+		return err == nil && len(deployments) == 0
+	}, 4*patience, 50*time.Millisecond)
 	to.settle(all, dockerQuiet, func(id string) string { return w.stable(to.history(id)) })
 	for name := range all {
 		_, _, err := to.client.Jobs().Deregister(name, true, nil)
@@ -215,6 +369,7 @@ var unstable = []struct {
 	{regexp.MustCompile(`(/[^ /"]+)+/ALLOC`), "ALLOCDIR"},
 	{regexp.MustCompile(`restarting in [0-9.]+m?s`), "restarting in a while"},
 	{regexp.MustCompile(`(OCI runtime create failed:).*`), "$1 REASON"}, // in the words of a version of it
+	{regexp.MustCompile(`--storage-opt is .*`), "--storage-opt REASON"}, // of the machine's file system
 }
 
 func (w *dockerWorld) stable(text string) string {
@@ -289,7 +444,7 @@ func record(t *testing.T, file string, all map[string]string) {
 	t.Helper()
 	var b strings.Builder
 	for _, job := range slices.Sorted(maps.Keys(all)) {
-		if !strings.HasPrefix(job, "init") {
+		if !strings.HasPrefix(job, "stock-") {
 			fmt.Fprintf(&b, "%s\n%s", job, all[job])
 		}
 	}

@@ -1,9 +1,11 @@
 package compattest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -40,4 +42,28 @@ func TestThePageHasTheDifferences(t *testing.T) {
 		fmt.Fprintf(&rows, "| `%s` | %s |\n", job, dockerMeant[job])
 	}
 	require.Contains(t, page, "| docker job file | here |\n|---|---|\n"+rows.String()+"\n")
+	rows.Reset()
+	for _, e := range documentedExamples(t) {
+		fmt.Fprintf(&rows, "| %s | `%s` | %s |\n", e.of, e.job, cmp.Or(documentedMeant[e.job], "as with Nomad"))
+	}
+	require.Contains(t, page, "| documented example | job file of `testdata/documented` | goes |\n|---|---|---|\n"+rows.String()+"\n")
+}
+
+// documentedExample is one of the docker driver's documentation, and the job file that has its keys.
+type documentedExample struct{ of, job string }
+
+// documentedExamples are what the job files say of themselves in their first lines.
+func documentedExamples(t *testing.T) (all []documentedExample) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/documented/*.nomad.hcl")
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		line, _, _ := strings.Cut(string(text), "\n")
+		of, has := strings.CutPrefix(line, "# Example: ")
+		require.True(t, has, "%s does not begin with the example that it is of", file)
+		all = append(all, documentedExample{of, strings.TrimSuffix(filepath.Base(file), ".nomad.hcl")})
+	}
+	return all
 }

@@ -108,6 +108,16 @@ func (c *Containerd) Containers(t testing.TB) []string {
 	return c.Control(t, "containers", "list", "--quiet")
 }
 
+// Tasks are the states of what runs in containers, as "RUNNING" and "STOPPED".
+func (c *Containerd) Tasks(t testing.TB) (states []string) {
+	t.Helper()
+	words := c.Control(t, "tasks", "list") // TASK PID STATUS, and as many for each
+	for i := 5; i < len(words); i += 3 {
+		states = append(states, words[i])
+	}
+	return states
+}
+
 // RemoveAll removes all containers with what they have, by force, unless it was stopped.
 func (c *Containerd) RemoveAll(t testing.TB) {
 	t.Helper()

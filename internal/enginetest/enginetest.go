@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,7 +52,7 @@ type Engine struct {
 // Each runs a test with every engine.
 func Each(t *testing.T, test func(t *testing.T, e *Engine)) {
 	t.Run("docker", func(t *testing.T) { test(t, Docker(t)) })
-	t.Run("podman", func(t *testing.T) { test(t, podman(t)) })
+	t.Run("podman", func(t *testing.T) { test(t, Podman(t)) })
 }
 
 // Docker starts Debian's docker.io, without a network of its own: containers have none, or the
@@ -98,8 +99,8 @@ log_driver = "k8s-file"
 default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
 `
 
-// podman starts Debian's podman with its Docker API.
-func podman(t testing.TB) *Engine {
+// Podman starts Debian's podman with its Docker API.
+func Podman(t testing.TB) *Engine {
 	t.Helper()
 	need(t, "podman", "podman")
 	dir := directory(t)
@@ -110,7 +111,7 @@ func podman(t testing.TB) *Engine {
 	for name, text := range map[string]string{
 		"CONTAINERS_CONF":            podmanContainers,
 		"CONTAINERS_STORAGE_CONF":    "[storage]\ndriver=\"overlay\"\ngraphroot=\"DIR/graph\"\nrunroot=\"DIR/run\"\n",
-		"CONTAINERS_REGISTRIES_CONF": "unqualified-search-registries=[]\n",
+		"CONTAINERS_REGISTRIES_CONF": "unqualified-search-registries=[]\n" + insecure("127.0.0.1") + insecure(ownHost()),
 	} {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600))
@@ -119,6 +120,11 @@ func podman(t testing.TB) *Engine {
 	start(t, dir, cmd, func() { _ = syscall.Unmount(dir+"/graph/overlay", syscall.MNT_DETACH) })
 	e.ready(t)
 	return e
+}
+
+// insecure has podman ask a registry without TLS, as Docker does any of the machine's own.
+func insecure(host string) string {
+	return fmt.Sprintf("[[registry]]\nlocation = %q\ninsecure = true\n", host)
 }
 
 // need skips a test that cannot have an engine here.
@@ -158,12 +164,18 @@ func start(t testing.TB, dir string, cmd *exec.Cmd, unmount func()) (stop func()
 	require.NoError(t, err)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	require.NoError(t, cmd.Start())
-	ended := make(chan struct{})
+	started, ended := make(chan error), make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait()
+		runtime.LockOSThread() // the engine ends with the thread that started it
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
 	}()
+	require.NoError(t, <-started)
 	stop = func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
@@ -298,11 +310,15 @@ auth: {htpasswd: {realm: test, path: %s/users}}
 // ownAddress is an address for a program that does not tell which port it has been given. The host is
 // this process's own, where nobody else is given the port before the program has it.
 func ownAddress(t testing.TB) string {
-	pid := os.Getpid()
-	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+pid>>16&0x7f, pid>>8&0xff, pid&0xff))
+	l, err := net.Listen("tcp", ownHost()+":0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	return l.Addr().String()
+}
+
+func ownHost() string {
+	pid := os.Getpid()
+	return fmt.Sprintf("127.%d.%d.%d", 1+pid>>16&0x7f, pid>>8&0xff, pid&0xff)
 }
 
 // Publish pushes an image to a registry under a name, REGISTRY/REPOSITORY, with the tag 1,
@@ -366,14 +382,19 @@ func (e *Engine) Containers(t testing.TB) (all []Container) {
 	return all
 }
 
-// Processes is how many a container has.
-func (e *Engine) Processes(t testing.TB, container string) int {
+// Processes is how many a container has: those in the namespace of its first one.
+func (e *Engine) Processes(t testing.TB, container string) (n int) {
 	t.Helper()
-	status, text := e.do("GET", "/containers/"+container+"/top", nil)
-	require.Equal(t, http.StatusOK, status, text)
-	var answer struct{ Processes [][]string }
-	require.NoError(t, json.Unmarshal([]byte(text), &answer))
-	return len(answer.Processes)
+	own, err := os.Readlink("/proc/" + e.Pid(t, container) + "/ns/pid")
+	require.NoError(t, err)
+	all, err := filepath.Glob("/proc/[0-9]*/ns/pid")
+	require.NoError(t, err)
+	for _, path := range all {
+		if namespace, err := os.Readlink(path); err == nil && namespace == own {
+			n++
+		}
+	}
+	return n
 }
 
 // Pid is the number of a container's first process.

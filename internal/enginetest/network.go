@@ -3,6 +3,7 @@ package enginetest
 import (
 	"archive/tar"
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -53,6 +54,13 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
+// MakeNetwork makes a network for containers, which lasts as long as the engine.
+func (e *Engine) MakeNetwork(t testing.TB, name string) {
+	t.Helper()
+	status, answer := e.do("POST", "/networks/create", fmt.Appendf(nil, `{"Name": %q}`, name), "Content-Type", "application/json")
+	require.Equal(t, http.StatusCreated, status, answer)
+}
+
 // Busybox is an image with a shell, of a [NetworkedDocker].
 const Busybox = "busybox:1"
 
@@ -63,7 +71,9 @@ func NetworkedDocker(t testing.TB, more map[string]string) *Engine {
 	t.Helper()
 	require.NotEmpty(t, os.Getenv(ownNetworkEnv), "it would change the machine's network")
 	need(t, "busybox", "busybox-static")
-	e := docker(t)
+	runc, err := exec.LookPath("runc")
+	require.NoError(t, err)
+	e := docker(t, "--add-runtime=runsc="+runc) // another runtime, for who looks no closer than at its name
 	files := shell(t)
 	e.load(t, files, Busybox, "")
 	for name, changes := range more {

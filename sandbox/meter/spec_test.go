@@ -15,6 +15,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/wasmnode/wasmnode/internal/racetest"
 	"github.com/wasmnode/wasmnode/sandbox/meter"
 	"github.com/wasmnode/wasmnode/sandbox/wasmbin"
 )
@@ -23,7 +24,7 @@ import (
 // proposals, run plain and metered: every result, every trap and every refusal must
 // be the same. They are in the engine's module as Go downloads it.
 func TestSpecificationScriptsGiveTheSameMeteredAndPlain(t *testing.T) {
-	if raced {
+	if racetest.On {
 		t.Skip("compiles thousands of modules; make check runs it without the race detector")
 	}
 	dir := specDir(t)

@@ -12,24 +12,27 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/internal/racetest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 	"github.com/wasmnode/wasmnode/workload/wasi"
 	"github.com/wasmnode/wasmnode/workload/workloadtest"
 )
 
 // BenchmarkServe is a request of HTTP to the same Go program, on connections that are kept:
-// as a WASI program, and as a process.
+// as a WASI program, and as a process. The processor time is of the clients, too.
 func BenchmarkServe(b *testing.B) {
 	b.Run("WASI", func(b *testing.B) {
 		s := newRuntime(b, wasi.Config{})
 		sp, at := serving(b, "web", guestbuild.Program(b, "guest-examples/programs/web"))
 		require.NoError(b, s.Start(withTimeout(b), sp))
-		ask(b, at)
+		used := ask(b, at)
+		reportUsed(b, used)
 		require.NoError(b, s.Destroy(withTimeout(b), "web"))
 	})
 	b.Run("process", func(b *testing.B) {
@@ -46,21 +49,30 @@ func BenchmarkServe(b *testing.B) {
 		server := exec.Command(program)
 		server.ExtraFiles = []*os.File{f} // its descriptor 3
 		require.NoError(b, server.Start())
-		defer func() {
+		end := sync.OnceFunc(func() {
 			_ = server.Process.Kill()
 			_ = server.Wait()
-		}()
-		ask(b, netip.MustParseAddrPort(l.Addr().String()))
+		})
+		defer end()
+		used := ask(b, netip.MustParseAddrPort(l.Addr().String()))
+		end()
+		reportUsed(b, used+server.ProcessState.UserTime()+server.ProcessState.SystemTime())
 	})
 }
 
-// ask sends the requests, from four clients at a time for each processor.
-func ask(b *testing.B, at netip.AddrPort) {
+func reportUsed(b *testing.B, used time.Duration) {
+	b.ReportMetric(float64(used.Microseconds())/float64(b.N), "cpu-us/request")
+}
+
+// ask sends the requests, from four clients at a time for each processor, and returns the processor
+// time that this process has used for them.
+func ask(b *testing.B, at netip.AddrPort) time.Duration {
 	require.Equal(b, "hello\n", get(b, at, "/"))
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	defer client.CloseIdleConnections()
 	b.SetParallelism(4)
 	b.ResetTimer()
+	began := processorTime(b)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			answer, err := client.Get(fmt.Sprintf("http://%s/", at))
@@ -72,7 +84,9 @@ func ask(b *testing.B, at netip.AddrPort) {
 			_ = answer.Body.Close()
 		}
 	})
+	used := processorTime(b) - began
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+	return used
 }
 
 // BenchmarkIdleMemory is what each of many idle Go programs takes of memory that it does not
@@ -87,34 +101,52 @@ func BenchmarkIdleMemory(b *testing.B) {
 		{"serves", "guest-examples/programs/web", nil, "serving"},
 	} {
 		b.Run(program.name, func(b *testing.B) {
-			const programs = 100
-			s := newRuntime(b, wasi.Config{})
-			module := guestbuild.Program(b, program.of)
-			start := func(i int) {
-				sp, _ := serving(b, fmt.Sprint(i), module, program.args...)
-				sp.MemoryMaxBytes = 64 * megabyte
-				require.NoError(b, s.Start(withTimeout(b), sp))
-				for !strings.Contains(logged(b, sp), program.ready) {
-					runtime.Gosched()
-				}
-			}
-			start(0) // the compiled code is shared
+			measure := newIdlePrograms(b, guestbuild.Program(b, program.of), program.ready, program.args...)
 			for b.Loop() {
-				before := atRest(b)
-				for i := range programs {
-					start(i + 1)
-				}
-				b.ReportMetric(float64(atRest(b)-before)/programs, "KiB/program")
-				for i := range programs {
-					require.NoError(b, s.Destroy(withTimeout(b), fmt.Sprint(i+1)))
-				}
+				b.ReportMetric(measure(100), "KiB/program")
 			}
 		})
 	}
 }
 
+// A node has thousands of programs that wait: one takes half a MiB at most.
+func TestAnIdleGoProgramTakesLittleMemory(t *testing.T) {
+	if racetest.On {
+		t.Skip("the race detector takes a multiple of it")
+	}
+	measure := newIdlePrograms(t, guestbuild.Program(t, workloadtest.GuestPackage), "ready", "sleep")
+	require.LessOrEqual(t, min(measure(50), measure(50)), 512.0, "KiB") // what else this process does is in one of them
+}
+
+// newIdlePrograms returns what measures how many KiB each of so many programs takes once it has
+// said that it is ready.
+func newIdlePrograms(t testing.TB, module []byte, ready string, args ...string) func(programs int) float64 {
+	t.Helper()
+	s := newRuntime(t, wasi.Config{})
+	start := func(i int) {
+		sp, _ := serving(t, fmt.Sprint(i), module, args...)
+		sp.MemoryMaxBytes = 64 * megabyte
+		require.NoError(t, s.Start(withTimeout(t), sp))
+		for !strings.Contains(logged(t, sp), ready) {
+			runtime.Gosched()
+		}
+	}
+	start(0) // the compiled code is shared
+	return func(programs int) float64 {
+		before := atRest(t)
+		for i := range programs {
+			start(i + 1)
+		}
+		taken := atRest(t) - before
+		for i := range programs {
+			require.NoError(t, s.Destroy(withTimeout(t), fmt.Sprint(i+1)))
+		}
+		return float64(taken) / float64(programs)
+	}
+}
+
 // atRest is how much memory this process has for itself, in KiB, once it does not get less.
-func atRest(b *testing.B) (sum int) {
+func atRest(b testing.TB) (sum int) {
 	debug.FreeOSMemory() // what others left is no program's
 	for {
 		time.Sleep(200 * time.Millisecond) // a program is at rest after half of that
@@ -127,7 +159,7 @@ func atRest(b *testing.B) (sum int) {
 }
 
 // private is how much memory this process has for itself, in KiB.
-func private(b *testing.B) (sum int) {
+func private(b testing.TB) (sum int) {
 	b.Helper()
 	rollup, err := os.ReadFile("/proc/self/smaps_rollup")
 	require.NoError(b, err)

@@ -1,0 +1,25 @@
+# Example: `command`
+job "command" {
+  type = "batch"
+  group "g" {
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    task "t" {
+      driver = "docker"
+      config {
+        image   = "redis:7-says"
+        command = "uptime-and-more"
+      }
+      resources {
+        cpu    = 20
+        memory = 32
+      }
+    }
+  }
+}

@@ -1,0 +1,27 @@
+# Example: `healthchecks`
+job "healthchecks" {
+  type = "batch"
+  group "g" {
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    task "t" {
+      driver = "docker"
+      config {
+        image = "redis:7-says"
+        healthchecks {
+          disable = true
+        }
+      }
+      resources {
+        cpu    = 20
+        memory = 32
+      }
+    }
+  }
+}

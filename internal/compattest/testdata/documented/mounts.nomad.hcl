@@ -1,0 +1,65 @@
+# Example: `mounts`, the older form, in which `labels` and `options` are lists
+job "mounts" {
+  type = "batch"
+  group "g" {
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    task "t" {
+      driver = "docker"
+      config {
+        image = "busybox:1"
+        mounts = [
+          {
+            type     = "volume"
+            target   = "/volume"
+            source   = "named-for-mounts"
+            readonly = false
+            volume_options = {
+              no_copy = false
+              labels = [{
+                made = "here"
+              }]
+              driver_config = {
+                name = "local"
+                options = [{
+                  type   = "tmpfs"
+                  device = "tmpfs"
+                  o      = "size=1m"
+                }]
+              }
+            }
+          },
+          {
+            type     = "bind"
+            target   = "/bound"
+            source   = "/usr/share"
+            readonly = false
+            bind_options = {
+              propagation = "rprivate"
+            }
+          },
+          {
+            type     = "tmpfs"
+            target   = "/scratch"
+            readonly = false
+            tmpfs_options = {
+              size = 200000
+            }
+          }
+        ]
+        command = "sh"
+        args    = ["-c", "grep -E ' /(volume|scratch) ' /proc/mounts | cut -d' ' -f2,3; test -d /bound/doc && echo bound; sleep 1"]
+      }
+      resources {
+        cpu    = 20
+        memory = 32
+      }
+    }
+  }
+}

@@ -1,0 +1,25 @@
+# Example: `runtime`
+job "runtime" {
+  type = "batch"
+  group "g" {
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    task "t" {
+      driver = "docker"
+      config {
+        image   = "redis:7-says"
+        runtime = "runsc"
+      }
+      resources {
+        cpu    = 20
+        memory = 32
+      }
+    }
+  }
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package meter_test
-
-const raced = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package sandbox
-
-const raced = true // the race detector is part of the program
