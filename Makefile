@@ -67,6 +67,10 @@ dist-check: ## make it twice, install it under systemd, upgrade and remove it, a
 	cd internal/dist && GOWORK=off WASMNODE_DIST=$(CURDIR)/dist WASMNODE_DIST_FLAGS="-version $(VERSION) -commit $(COMMIT) -epoch $(EPOCH)" \
 		$(GO) test -count 1 -timeout 1h .
 
+.PHONY: dist-test
+dist-test: ## the quick tests of what makes packages, which is a module of its own
+	cd internal/dist && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -short .
+
 PREFIX ?= /usr/local
 .PHONY: install
 install: dist-tool ## install the node below PREFIX, and its configuration in /etc; with DESTDIR, all below that
@@ -118,7 +122,7 @@ race-flags: ## print the flags of go test with which one package is tested as ma
 .PHONY: check
 # Containers take minutes.
 check: export WITHOUT_CONTAINERS = 1
-check: toolchain compilers commits format vet lint proto generated build test-all fuzz conform demo ## all that CI runs: 30 minutes
+check: toolchain compilers commits format vet lint proto generated build dist-test test-all fuzz conform demo ## all that CI runs: 30 minutes
 
 .PHONY: check-full
 check-full: check dist-check bench-once ## check, and what does not fit into it: conform with containers, 500 crashes, 20 times the fuzzing, each benchmark, more job files
