@@ -128,6 +128,7 @@ check: toolchain compilers commits format vet lint proto generated build dist-te
 check-full: check dist-check bench-once ## check, and what does not fit into it: conform with containers, 500 crashes, 20 times the fuzzing, each benchmark, more job files
 	COMPAT_AROUND=1 $(GO) test -count 1 -run '^TestJobsWith' ./internal/compattest
 	WASMNODE_KERNELS=1 $(GO) test -count 1 -run '^TestAKernel' ./cmd/wasmnode
+	WASMNODE_FIRST_START=1 $(GO) test -count 1 -run '^TestAFirstStart' ./cmd/wasmnode
 	@$(MAKE) --no-print-directory conform
 	@FUZZSCALE=20 internal/tools/fuzz.sh
 	@$(MAKE) --no-print-directory crash N=500
