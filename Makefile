@@ -67,6 +67,10 @@ dist-check: ## make it twice, install it under systemd, upgrade and remove it, a
 	cd internal/dist && GOWORK=off WASMNODE_DIST=$(CURDIR)/dist WASMNODE_DIST_FLAGS="-version $(VERSION) -commit $(COMMIT) -epoch $(EPOCH)" \
 		$(GO) test -count 1 -timeout 1h .
 
+.PHONY: dist-test
+dist-test: ## the quick tests of what makes packages, which is a module of its own
+	cd internal/dist && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -short .
+
 PREFIX ?= /usr/local
 .PHONY: install
 install: dist-tool ## install the node below PREFIX, and its configuration in /etc; with DESTDIR, all below that
@@ -121,7 +125,7 @@ race-flags: ## print the flags of go test with which one package is tested as ma
 .PHONY: check
 # Containers take minutes.
 check: export WITHOUT_CONTAINERS = 1
-check: toolchain compilers commits format vet lint proto generated build test-all conform demo ## all that CI runs: 30 minutes
+check: toolchain compilers commits format vet lint proto generated build dist-test test-all conform demo ## all that CI runs: 30 minutes
 
 .PHONY: check-full
 check-full: check dist-check bench-once ## check, and what does not fit into it: hours
@@ -129,6 +133,7 @@ check-full: check dist-check bench-once ## check, and what does not fit into it:
 	WASMNODE_ENGINES=1 $(GO) test -count 1 -run '^TestAnImageThatNobodyHas' ./guest-examples/drivers/docker
 	WASMNODE_KERNELS=1 $(GO) test -count 1 -run '^TestAKernel' ./cmd/wasmnode
 	WASMNODE_AUTHORS=1 $(GO) test -count 1 -run '^TestAnAuthorsFirstFiveMinutes' ./cmd/wasmnode
+	WASMNODE_FIRST_START=1 $(GO) test -count 1 -run '^TestAFirstStart' ./cmd/wasmnode
 	@$(MAKE) --no-print-directory conform
 	@FUZZSCALE=20 internal/tools/fuzz.sh
 	@$(MAKE) --no-print-directory crash N=500

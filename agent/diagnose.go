@@ -7,11 +7,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
@@ -20,9 +18,6 @@ import (
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/hostinfo"
 	"github.com/wasmnode/wasmnode/internal/regularfile"
-	"github.com/wasmnode/wasmnode/runners/network"
-	"github.com/wasmnode/wasmnode/workload"
-	"github.com/wasmnode/wasmnode/workload/process"
 )
 
 // The states of what was looked at.
@@ -61,16 +56,6 @@ func (d *Findings) addIf(wrong, status, part, name, well, next string) {
 		return
 	}
 	d.Add(status, part, name, wrong, next)
-}
-
-// Platform looks for a compiler of WebAssembly for this machine.
-func (d *Findings) Platform() {
-	platform := runtime.GOOS + "/" + runtime.GOARCH
-	wrong := ""
-	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
-		wrong = platform + ": there is a compiler for linux/amd64 and linux/arm64 only"
-	}
-	d.addIf(wrong, FindingFailed, "machine", "platform", platform, "use a machine with one of these")
 }
 
 // Configured is what a doctor goes by.
@@ -120,93 +105,6 @@ func apiAddress(cfg config.Config) string {
 		host = "127.0.0.1"
 	}
 	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(cfg.HTTPPort))
-}
-
-// Machine looks at what a node needs of its machine.
-func (d *Findings) Machine(c Configured) {
-	d.Platform()
-	d.user()
-	d.cgroups()
-	d.isolation()
-	d.namespaces()
-	d.networks(c.cfg.Client)
-	d.clock()
-}
-
-func (d *Findings) user() {
-	var name unix.Utsname
-	_ = unix.Uname(&name) // it has no error where there is memory for the name
-	kernel := "Linux " + unix.ByteSliceToString(name.Release[:])
-	d.Add(FindingOK, "machine", "kernel", kernel, "")
-	wrong := ""
-	if uid := os.Geteuid(); uid != 0 {
-		wrong = fmt.Sprintf("this is user %d: an agent of root's may do what is missing below", uid)
-	}
-	d.addIf(wrong, FindingWarning, "machine", "user", "root", "sudo wasmnode doctor")
-}
-
-func (d *Findings) cgroups() {
-	wrong := ""
-	if process.ParentCgroup() == "" {
-		wrong = "no cgroup v2 hierarchy can be written to: processes are found and killed one by one, and have no limits"
-	}
-	d.addIf(wrong, FindingWarning, "machine", "cgroups", "version 2", "mount -t cgroup2 none /sys/fs/cgroup, or boot with systemd.unified_cgroup_hierarchy=1; in a container, have it writable")
-}
-
-// isolation tries what drivers ask for of processes.
-func (d *Findings) isolation() {
-	for _, level := range []struct {
-		name      string
-		isolation workload.Isolation
-		without   string
-		next      string
-	}{
-		{"isolation", workload.IsolationFull, "the driver exec does not work", "run the agent as root, with cgroups, and outside of a container that forbids namespaces"},
-		{"landlock", workload.IsolationPaths, "processes that a plugin starts cannot be held to paths", "use Linux 6.2 or later, booted with landlock among lsm="},
-	} {
-		wrong := ""
-		if err := process.CheckIsolation(level.isolation); err != nil {
-			wrong = fmt.Sprintf("%s: %v", level.without, err)
-		}
-		d.addIf(wrong, FindingWarning, "machine", level.name, "processes can be isolated: "+map[bool]string{true: "namespaces, cgroups, seccomp", false: "paths"}[level.isolation == workload.IsolationFull], level.next)
-	}
-}
-
-// namespaces looks at user namespaces: a node makes none, but engines without root do.
-func (d *Findings) namespaces() {
-	text, err := os.ReadFile("/proc/sys/user/max_user_namespaces")
-	n, notNumber := strconv.Atoi(strings.TrimSpace(string(text)))
-	wrong := ""
-	if err != nil || notNumber != nil || n == 0 {
-		wrong = "there are no user namespaces: container engines without root do not work"
-	}
-	d.addIf(wrong, FindingWarning, "machine", "userns", "user namespaces can be made", "sysctl user.max_user_namespaces=10000")
-}
-
-func (d *Findings) networks(c config.Client) {
-	wrong := ""
-	if missing := network.MissingPlugins(filepath.SplitList(c.CNIPath)); len(missing) > 0 {
-		wrong = fmt.Sprintf("groups with a network of mode bridge find no place: %s is not in %s", strings.Join(missing, ", "), c.CNIPath)
-	}
-	d.addIf(wrong, FindingWarning, "machine", "cni", "the plugins for bridges are there", "apt install containernetworking-plugins, or name their directory in client.cni_path")
-}
-
-// clockEpoch is before this was written: a clock that is behind it is wrong.
-var clockEpoch = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
-
-func (d *Findings) clock() {
-	const next = "timedatectl set-ntp true"
-	now := time.Now()
-	if now.Before(clockEpoch) {
-		d.Add(FindingFailed, "machine", "clock", fmt.Sprintf("it says %s: certificates and tokens are not valid yet", now.Format(time.DateOnly)), next)
-		return
-	}
-	wrong := ""
-	var t unix.Timex
-	if state, err := unix.Adjtimex(&t); err == nil && (state == unix.TIME_ERROR || t.Status&unix.STA_UNSYNC != 0) {
-		wrong = "nothing keeps it right: certificates, tokens and periodic jobs go by it"
-	}
-	d.addIf(wrong, FindingWarning, "machine", "clock", "it is kept right", next)
 }
 
 // minFree is how much room there has to be for a node to store anything, in bytes.

@@ -69,13 +69,13 @@ func (a *agent) freeMemory(ctx context.Context) {
 func (a *agent) currentConditions() []structs.Condition {
 	all := append(a.conditions.list(), a.adoptionConditions()...)
 	if a.node.Structs().Status == structs.NodeInitializing {
-		all = append(all, structs.Condition{Name: "restoring", Text: "restoring allocations"})
+		all = append(all, structs.Condition{Name: "restoring", Text: "restoring allocations", Remedy: "wait until it is over; if it does not end, see what the log says: wasmnode monitor"})
 	}
 	if a.cluster != nil && a.cluster.Connected() == "" {
 		all = append(all, structs.Condition{Name: "servers", Text: "no server of the cluster answers: what runs goes on", Remedy: "look at the servers, at the network to them, and at client.servers of the configuration"})
 	}
 	if text := a.loadingText(); text != "" {
-		all = append(all, structs.Condition{Name: "plugins", Text: text})
+		all = append(all, structs.Condition{Name: "plugins", Text: text, Remedy: "wait until it is over; see how far each is: wasmnode plugin status"})
 	}
 	return all
 }

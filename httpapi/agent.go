@@ -161,8 +161,8 @@ type conditionJSON struct {
 	Part      string     `json:"part"` // "client" or "server"
 	Unhealthy bool       `json:"unhealthy"`
 	Text      string     `json:"text"`
-	Since     *time.Time `json:"since,omitempty"`  // none: it passes, or was there when the agent started
-	Remedy    string     `json:"remedy,omitempty"` // none: it passes by itself
+	Since     *time.Time `json:"since,omitempty"` // none: it passes, or was there when the agent started
+	Remedy    string     `json:"remedy,omitempty"`
 }
 
 // conditionsOf are the conditions of a part; empty: of both.

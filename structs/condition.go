@@ -14,7 +14,8 @@ type Condition struct {
 	Unhealthy bool
 	// Text is one line: what is the case.
 	Text string
-	// Remedy is one line: what to do about it, or to type; empty: it passes by itself.
+	// Remedy is one line: what to do about it, or to type; of what passes by itself, what to
+	// do if it does not.
 	Remedy string
 	// Since is when the condition began.
 	Since time.Time

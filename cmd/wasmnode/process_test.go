@@ -146,7 +146,7 @@ func (s *site) killSupervisor(t *testing.T) bool {
 }
 
 // driver compiles a driver of guest-examples/drivers.
-func driver(t *testing.T, name string) []byte {
+func driver(t testing.TB, name string) []byte {
 	t.Helper()
 	return guestbuild.Plugin(t, "guest-examples/drivers/"+name)
 }
@@ -213,7 +213,7 @@ func startProcess(t *testing.T, cmd *exec.Cmd) *node {
 }
 
 // launchProcess starts an agent's process and does not wait until it is ready.
-func launchProcess(t *testing.T, cmd *exec.Cmd) *node {
+func launchProcess(t testing.TB, cmd *exec.Cmd) *node {
 	t.Helper()
 	n := &node{log: &transcript{grown: wake.New()}, cmd: cmd, exited: make(chan struct{})}
 	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
@@ -235,7 +235,7 @@ func launchProcess(t *testing.T, cmd *exec.Cmd) *node {
 
 // signal sends a signal and returns the exit code of the agent that it ends: -1 when
 // the signal killed it.
-func (n *node) signal(t *testing.T, s os.Signal) (code int) {
+func (n *node) signal(t testing.TB, s os.Signal) (code int) {
 	t.Helper()
 	if err := n.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
 		require.NoError(t, err)
@@ -270,7 +270,7 @@ func (l *transcript) String() string {
 }
 
 // await returns the first match of a pattern, and its groups. One goroutine may wait.
-func (l *transcript) await(t *testing.T, pattern *regexp.Regexp, exited <-chan struct{}) []string {
+func (l *transcript) await(t testing.TB, pattern *regexp.Regexp, exited <-chan struct{}) []string {
 	t.Helper()
 	return l.awaitFor(t, testTimeout, pattern, exited)
 }
