@@ -59,6 +59,8 @@ type ControlPlane struct {
 	secretID string
 	refusal  *Trouble // read-only; nil: the servers have taken the node, or were not asked
 
+	events nodeEvents
+
 	pulling sync.Mutex // one pull at a time
 	wake    wake.Signal
 	pulled  pulled

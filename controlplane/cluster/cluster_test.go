@@ -52,8 +52,9 @@ type server struct {
 	others       map[string]*wireElsewhere // allocations of other nodes
 	nodes        map[string]map[string]any // other nodes
 	leaderless   bool
-	introduction string // that a node has to have; empty: none
-	behind       bool   // answers of allocations of other nodes that may be old are
+	events       []wireNodeEvent // of the node
+	introduction string          // that a node has to have; empty: none
+	behind       bool            // answers of allocations of other nodes that may be old are
 	calls        map[string]int
 }
 
@@ -101,6 +102,7 @@ type args struct {
 	ID, Path, ServiceName    string
 	AllocID                  string
 	Identities               []*wireIdentity
+	NodeEvents               map[string][]wireNodeEvent
 }
 
 func (s *server) answer(ctx context.Context, method string, decode func(any) error) (any, error) {
@@ -151,7 +153,13 @@ func (s *server) answer(ctx context.Context, method string, decode func(any) err
 		return reply, nil
 	case "Alloc.GetAlloc":
 		return s.elsewhere(ctx, a)
+	case "Node.EmitEvents":
+		s.events = append(s.events, a.NodeEvents[nodeID]...)
+		return nil, nil
 	case "Node.GetNode":
+		if a.NodeID == nodeID {
+			return map[string]any{"Node": map[string]any{"Events": s.events}}, nil
+		}
 		return map[string]any{"Node": s.nodes[a.NodeID]}, nil
 	case "Node.UpdateAlloc":
 		s.reports = append(s.reports, a.Alloc...)

@@ -67,8 +67,10 @@ func (cp *ControlPlane) registerAs(ctx context.Context, n *structs.Node) (ttl ti
 	}
 	cp.take(reply)
 	cp.mu.Lock()
+	before := cp.node
 	cp.node, cp.secretID = n, secret
 	cp.mu.Unlock()
+	cp.events.take(before, n)
 	if n.Status != structs.NodeReady {
 		return bounded(reply.HeartbeatTTL), nil
 	}
@@ -116,6 +118,7 @@ func (cp *ControlPlane) Heartbeat(ctx context.Context, nodeID string) (ttl time.
 		return 0, err
 	}
 	cp.take(reply)
+	cp.tellEvents(ctx, nodeID)
 	if reply.Index != 0 && n.Status == structs.NodeReady {
 		if err := cp.tellAgain(ctx, nodeID); err != nil {
 			cp.logger.Warn("telling the servers again what allocations have become failed", "error", err)
