@@ -143,6 +143,19 @@ func (a *agent) controlPlane() node.ControlPlane {
 	return counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes, a.eventLog}
 }
 
+// serverConditions are what the operator has to know of the servers, if there are some: that none answers,
+// or that they do not take the node, with the reason.
+func (a *agent) serverConditions() []structs.Condition {
+	if a.cluster == nil {
+		return nil
+	}
+	t := a.cluster.Trouble()
+	if t == nil {
+		return nil
+	}
+	return []structs.Condition{{Name: "servers", Text: t.Text + ": what runs goes on", Remedy: t.Remedy, Since: t.Since}}
+}
+
 // heardFile is where it is kept when servers were heard last; empty: there are none.
 func (a *agent) heardFile() string {
 	if a.cluster == nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
@@ -153,4 +154,21 @@ func TestOnlyServersOfTheAuthorityAreTaken(t *testing.T) {
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	_, err = serverTLS(config.TLS{RPC: true, CAFile: empty}, "global")
 	require.True(t, err != nil && strings.HasSuffix(err.Error(), "has no certificate in PEM"))
+}
+
+func TestThatNoServerAnswersIsACondition(t *testing.T) {
+	a := stored(t)
+	require.Empty(t, a.serverConditions())
+	a.cfg.Client.Servers = nowhere
+	before := time.Now()
+	require.NoError(t, a.join())
+	var is []structs.Condition
+	require.Eventually(t, func() bool {
+		is = a.serverConditions()
+		return len(is) == 1 && strings.Contains(is[0].Text, "refused")
+	}, time.Minute, time.Millisecond)
+	require.Equal(t, "no server of the cluster answers (it cannot be reached: connect: connection refused): what runs goes on", is[0].Text)
+	require.Equal(t, "look at the server, at the network to it, and at client.servers", is[0].Remedy)
+	require.WithinRange(t, is[0].Since, before, time.Now())
+	require.False(t, is[0].Unhealthy, "tasks run on")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -67,12 +68,9 @@ func (a *agent) freeMemory(ctx context.Context) {
 // currentConditions are the agent's conditions, and what it is still doing now before it is
 // all there.
 func (a *agent) currentConditions() []structs.Condition {
-	all := append(a.conditions.list(), a.adoptionConditions()...)
+	all := slices.Concat(a.conditions.list(), a.adoptionConditions(), a.serverConditions())
 	if a.node.Structs().Status == structs.NodeInitializing {
 		all = append(all, structs.Condition{Name: "restoring", Text: "restoring allocations", Remedy: "wait until it is over; if it does not end, see what the log says: wasmnode monitor"})
-	}
-	if a.cluster != nil && a.cluster.Connected() == "" {
-		all = append(all, structs.Condition{Name: "servers", Text: "no server of the cluster answers: what runs goes on", Remedy: "look at the servers, at the network to them, and at client.servers of the configuration"})
 	}
 	if text := a.loadingText(); text != "" {
 		all = append(all, structs.Condition{Name: "plugins", Text: text, Remedy: "wait until it is over; see how far each is: wasmnode plugin status"})

@@ -63,11 +63,11 @@ func TestServersAreAskedOnBehalfOfACaller(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// joinAnswering is a control plane whose server answers what it is told to, and a ping.
+// joinAnswering is a control plane whose server answers what it is told to, and who leads.
 func joinAnswering(t *testing.T, answer func(ctx context.Context, method string, decode func(any) error) (any, error)) *ControlPlane {
 	t.Helper()
 	address, _ := listen(t, wire.Options{Handler: &wire.Handler{Call: func(ctx context.Context, method string, decode func(any) error) (any, error) {
-		if method == "Status.Ping" {
+		if method == "Status.Leader" {
 			return nil, nil
 		}
 		return answer(ctx, method, decode)

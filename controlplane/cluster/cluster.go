@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"sync"
@@ -37,13 +36,13 @@ type Config struct {
 	// readable by its owner only; empty: they are not kept.
 	VolumeFile string
 	// IntroductionFile has a token that introduces a node that servers do not know. It need not be
-	// there: they may let it in without.
+	// there: they may let it in without. It is read whenever it is needed.
 	IntroductionFile string
 	// Handler answers what servers ask of the node; nil: nothing.
 	Handler *wire.Handler
 	Logger  hclog.Logger
 
-	patience time.Duration // with servers that answer at once; 0: answerTimeout
+	tempo tempo
 }
 
 // ControlPlane is the servers, as the node sees them. Its methods may be called
@@ -54,18 +53,20 @@ type ControlPlane struct {
 	servers *servers
 	token   *token
 	volumes *keptVolumes
-	// introduction introduces the node to servers that do not know it; empty: nothing does.
-	introduction string
 
 	mu       sync.Mutex
 	node     *structs.Node // as it was registered last; nil: it was not
 	secretID string
+	refusal  *Trouble // read-only; nil: the servers have taken the node, or were not asked
+
+	events nodeEvents
 
 	pulling sync.Mutex // one pull at a time
 	wake    wake.Signal
 	pulled  pulled
 
-	renew atomic.Bool // the next heartbeat asks for another token
+	renew  atomic.Bool // the next heartbeat asks for another token
+	skewed atomic.Bool // the clocks are apart, which was told
 
 	remembered int // bytes of allocations, at most; under mu
 
@@ -86,17 +87,13 @@ func Open(cfg Config) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	introduction, err := contentOf(cfg.IntroductionFile)
-	if err != nil {
-		return nil, err
-	}
 	volumes, err := readVolumes(cfg.VolumeFile)
 	if err != nil {
 		return nil, err
 	}
-	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, introduction: introduction, volumes: volumes, wake: wake.New(), pulled: newPulled(), remembered: maxRemembered}
+	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, volumes: volumes, wake: wake.New(), pulled: newPulled(), remembered: maxRemembered}
 	cp.asked, cp.leftOpen, cp.resolved = make(places, MaxAsked), make(places, MaxAsked), make(places, MaxAsked)
-	cp.servers = connect(list, wire.Options{Handler: cfg.Handler, Logger: cfg.Logger}, cfg.TLS, cfg.Region, cmp.Or(cfg.patience, answerTimeout))
+	cp.servers = connect(list, wire.Options{Handler: cfg.Handler, Logger: cfg.Logger}, cfg.TLS, cfg.Region, cfg.tempo)
 	return cp, nil
 }
 

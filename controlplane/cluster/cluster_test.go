@@ -37,22 +37,25 @@ type server struct {
 	address string
 	stop    func()
 
-	mu       sync.Mutex
-	changed  chan struct{}
-	index    uint64
-	node     *wireNode
-	status   string
-	token    string // that the node has to have; empty: its secret ID
-	allocs   map[string]*wireAlloc
-	reports  []*wireState
-	services map[string]*wireService
-	fail     map[string]error          // by method, once
-	withheld string                    // the ID of an allocation that is told of, and not sent
-	tokens   map[string]string         // for disks, by allocation
-	others   map[string]*wireElsewhere // allocations of other nodes
-	nodes    map[string]map[string]any // other nodes
-	behind   bool                      // answers of allocations of other nodes that may be old are
-	calls    map[string]int
+	mu           sync.Mutex
+	changed      chan struct{}
+	index        uint64
+	node         *wireNode
+	status       string
+	token        string // that the node has to have; empty: its secret ID
+	allocs       map[string]*wireAlloc
+	reports      []*wireState
+	services     map[string]*wireService
+	fail         map[string]error          // by method, once
+	withheld     string                    // the ID of an allocation that is told of, and not sent
+	tokens       map[string]string         // for disks, by allocation
+	others       map[string]*wireElsewhere // allocations of other nodes
+	nodes        map[string]map[string]any // other nodes
+	leaderless   bool
+	events       []wireNodeEvent // of the node
+	introduction string          // that a node has to have; empty: none
+	behind       bool            // answers of allocations of other nodes that may be old are
+	calls        map[string]int
 }
 
 func startServer(t *testing.T) *server {
@@ -106,6 +109,7 @@ type args struct {
 	ID, Path, ServiceName    string
 	AllocID                  string
 	Identities               []*wireIdentity
+	NodeEvents               map[string][]wireNodeEvent
 }
 
 func (s *server) answer(ctx context.Context, method string, decode func(any) error) (any, error) {
@@ -120,16 +124,22 @@ func (s *server) answer(ctx context.Context, method string, decode func(any) err
 		delete(s.fail, method)
 		return nil, err
 	}
+	if s.leaderless {
+		return nil, errors.New("No cluster leader")
+	}
 	if a.Region != "global" {
 		return nil, errors.New("No path to region")
 	}
-	if method != "Status.Ping" && method != "Node.Register" && method != "Variables.Read" && !s.knows(a.AuthToken) {
+	if method != "Status.Leader" && method != "Node.Register" && method != "Variables.Read" && !s.knows(a.AuthToken) {
 		return nil, errors.New("Permission denied")
 	}
 	switch method {
-	case "Status.Ping":
+	case "Status.Leader":
 		return nil, nil
 	case "Node.Register":
+		if a.AuthToken != s.introduction && s.introduction != "" {
+			return nil, errors.New("Permission denied")
+		}
 		s.node = a.Node
 		return s.reply(0), nil
 	case "Node.UpdateStatus":
@@ -150,7 +160,13 @@ func (s *server) answer(ctx context.Context, method string, decode func(any) err
 		return reply, nil
 	case "Alloc.GetAlloc":
 		return s.elsewhere(ctx, a)
+	case "Node.EmitEvents":
+		s.events = append(s.events, a.NodeEvents[nodeID]...)
+		return nil, nil
 	case "Node.GetNode":
+		if a.NodeID == nodeID {
+			return map[string]any{"Node": map[string]any{"Events": s.events}}, nil
+		}
 		return map[string]any{"Node": s.nodes[a.NodeID]}, nil
 	case "Node.UpdateAlloc":
 		s.reports = append(s.reports, a.Alloc...)
@@ -276,6 +292,12 @@ func (s *server) remove(id string) {
 	s.next()
 }
 
+func (s *server) setLeaderless(is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaderless = is
+}
+
 func (s *server) called(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -331,7 +353,13 @@ func join(t *testing.T, servers ...string) *ControlPlane {
 
 func joinWith(t *testing.T, cfg Config) *ControlPlane {
 	t.Helper()
-	cfg.Region, cfg.Logger = "global", hclog.NewNullLogger()
+	cfg.Region = "global"
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
+	if cfg.tempo.shuffle == nil {
+		cfg.tempo.shuffle = func(int, func(i, j int)) {} // the first is asked first
+	}
 	cfg.Secret = func() (string, error) { return secretID, nil }
 	cp, err := Open(cfg)
 	require.NoError(t, err)
@@ -651,7 +679,7 @@ func TestAnotherServerTakesOver(t *testing.T) {
 
 func TestAServerThatSaysNothingIsLeft(t *testing.T) {
 	one, two := startServer(t), startServer(t)
-	cp := joinWith(t, Config{Servers: []string{one.address, two.address}, patience: time.Second})
+	cp := joinWith(t, Config{Servers: []string{one.address, two.address}, tempo: tempo{patience: time.Second}})
 	require.Eventually(t, func() bool { return cp.Connected() != "" }, time.Minute, time.Millisecond)
 	if cp.Connected() == two.address { // on a busy machine the first was late
 		one, two = two, one

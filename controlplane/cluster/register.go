@@ -21,6 +21,29 @@ type serverInfo struct{ RPCAdvertiseAddr string }
 
 // Register implements node.ControlPlane. A node that is ready is told to be so at once.
 func (cp *ControlPlane) Register(ctx context.Context, n *structs.Node) (ttl time.Duration, err error) {
+	ttl, err = cp.registerAs(ctx, n)
+	if ctx.Err() == nil {
+		cp.noteRefusal(err)
+	}
+	return ttl, err
+}
+
+// noteRefusal keeps why the servers do not take the node, and since when; nil: they do.
+func (cp *ControlPlane) noteRefusal(err error) {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	if err == nil {
+		cp.refusal = nil
+		return
+	}
+	now := &Trouble{Since: time.Now(), Text: "the servers do not take the node: " + err.Error()}
+	if cp.refusal != nil {
+		now.Since = cp.refusal.Since
+	}
+	cp.refusal = now
+}
+
+func (cp *ControlPlane) registerAs(ctx context.Context, n *structs.Node) (ttl time.Duration, err error) {
 	secret, err := cp.cfg.Secret()
 	if err != nil {
 		return 0, fmt.Errorf("the node's secret: %w", err)
@@ -36,25 +59,31 @@ func (cp *ControlPlane) Register(ctx context.Context, n *structs.Node) (ttl time
 		err = cp.register(ctx, described, "", &reply)
 	}
 	if wire.Says(err, "Permission denied") {
-		err = fmt.Errorf("%w: the servers take only nodes that are introduced, or know another node of this ID: make a token with nomad node intro create, and put it into intro_token.jwt in data_dir", err)
+		introduction, _ := contentOf(cp.cfg.IntroductionFile) // it was read before
+		err = fmt.Errorf("%w: the servers take only nodes that are introduced, or know another node of this ID: make a token with nomad node intro create, and put it into intro_token.jwt in data_dir%s, which is read at each try", err, cp.introductionHint(introduction))
 	}
 	if err != nil {
 		return 0, err
 	}
 	cp.take(reply)
 	cp.mu.Lock()
+	before := cp.node
 	cp.node, cp.secretID = n, secret
 	cp.mu.Unlock()
+	cp.events.take(before, n)
 	if n.Status != structs.NodeReady {
 		return bounded(reply.HeartbeatTTL), nil
 	}
 	return cp.Heartbeat(ctx, n.ID)
 }
 
-// register sends the node; without a token it introduces itself, if it can.
-func (cp *ControlPlane) register(ctx context.Context, n *wireNode, token string, reply *nodeReply) error {
+// register sends the node; without a token it introduces itself, if it can. Such a token is good for
+// minutes: an operator may have made it since the last try.
+func (cp *ControlPlane) register(ctx context.Context, n *wireNode, token string, reply *nodeReply) (err error) {
 	if token == "" {
-		token = cp.introduction
+		if token, err = contentOf(cp.cfg.IntroductionFile); err != nil {
+			return fmt.Errorf("the token that introduces the node: %w", err)
+		}
 	}
 	return cp.servers.call(ctx, "Node.Register", struct {
 		request
@@ -89,6 +118,7 @@ func (cp *ControlPlane) Heartbeat(ctx context.Context, nodeID string) (ttl time.
 		return 0, err
 	}
 	cp.take(reply)
+	cp.tellEvents(ctx, nodeID)
 	if reply.Index != 0 && n.Status == structs.NodeReady {
 		if err := cp.tellAgain(ctx, nodeID); err != nil {
 			cp.logger.Warn("telling the servers again what allocations have become failed", "error", err)
@@ -111,6 +141,7 @@ func (cp *ControlPlane) take(reply nodeReply) {
 	}
 	cp.servers.learn(told)
 	if reply.SignedIdentity != nil && *reply.SignedIdentity != "" {
+		cp.compareClocks(*reply.SignedIdentity)
 		if err := cp.token.set(*reply.SignedIdentity); err != nil {
 			cp.logger.Error("the node's token is not durable", "error", err)
 		}

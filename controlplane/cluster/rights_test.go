@@ -74,7 +74,7 @@ func serveTokens(t *testing.T) (address string) {
 			return allowing(asked.Names...), nil
 		case "ACL.GetClaimPolicies task":
 			return allowing("claims"), nil
-		case "Status.Ping ":
+		case "Status.Leader ":
 			return nil, nil
 		}
 		return nil, errors.New("ACL token not found")

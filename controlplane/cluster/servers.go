@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
@@ -70,24 +69,57 @@ type servers struct {
 	ctx        context.Context
 	end        context.CancelFunc
 	running    sync.WaitGroup
-	patience   time.Duration
+	tempo      tempo
 
-	mu      sync.Mutex
-	learned []string
-	session *session      // nil: there is none
-	changed chan struct{} // closed and replaced when session is another
+	mu       sync.Mutex
+	learned  []string
+	session  *session          // nil: there is none
+	changed  chan struct{}     // closed and replaced when session is another
+	silent   time.Time         // since when there is no session
+	troubles map[string]string // the kinds of those that were told by address
+	last     trouble           // of them
 }
 
-// session is one with a server that has answered.
+// session is one with a server that has answered and has a leader.
 type session struct {
 	*wire.Session
 	address string
-	useful  atomic.Bool // it has answered since
+	secured bool        // by TLS
+	useful  atomic.Bool // it has answered a question of the node since
+
+	mu  sync.Mutex
+	why error // it was hung up; nil: the connection is lost
+}
+
+// fail hangs up, for a reason.
+func (s *session) fail(why error) {
+	s.mu.Lock()
+	if s.why == nil {
+		s.why = why
+	}
+	s.mu.Unlock()
+	s.HangUp()
+}
+
+// failure is why the session is over.
+func (s *session) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if why := s.Refusal(); why != nil {
+		return why
+	}
+	if s.why != nil {
+		return s.why
+	}
+	return wire.ErrClosed
 }
 
 // connect keeps connecting until close.
-func connect(list []string, o wire.Options, secured func() (*tls.Config, error), region string, patience time.Duration) *servers {
-	s := &servers{configured: list, options: o, secured: secured, region: region, logger: o.Logger, patience: patience, changed: make(chan struct{})}
+func connect(list []string, o wire.Options, secured func() (*tls.Config, error), region string, t tempo) *servers {
+	s := &servers{
+		configured: list, options: o, secured: secured, region: region, logger: o.Logger, tempo: t.withDefaults(),
+		changed: make(chan struct{}), silent: time.Now(), troubles: map[string]string{},
+	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.running.Go(s.keep)
 	return s
@@ -105,72 +137,6 @@ func (s *servers) connected() string {
 		return ""
 	}
 	return s.session.address
-}
-
-// keep connects to one server after another, and waits before it goes on where that did not
-// help: a server that takes connections and answers nothing counts as one that is not there.
-func (s *servers) keep() {
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval, wait.RandomizationFactor = firstWait, lastWait, 0.5
-	told := ""
-	for turn := 0; s.ctx.Err() == nil; turn++ {
-		list := s.list()
-		session, err := s.dial(list[turn%len(list)])
-		if err == nil {
-			told = ""
-			s.logger.Info("connected to a server", "server", session.address, "region", s.region)
-			s.set(session)
-			select {
-			case <-session.Done():
-				s.logger.Warn("the connection to a server is lost; what runs goes on", "server", session.address)
-			case <-s.ctx.Done():
-			}
-			s.set(nil)
-			s.leave(session.Session)
-			if session.useful.Load() {
-				wait.Reset()
-			}
-		} else if s.ctx.Err() == nil && told != err.Error() { // which may last for days
-			told = err.Error()
-			s.logger.Warn("no server answers; what runs goes on, and it is tried again", "error", err)
-		}
-		select {
-		case <-time.After(wait.NextBackOff()):
-		case <-s.ctx.Done():
-		}
-	}
-}
-
-// leave ends a session. What servers have asked on it, and is being done, is waited for by close
-// alone: the next server is not kept waiting for it.
-func (s *servers) leave(session *wire.Session) {
-	session.HangUp()
-	s.running.Go(session.Close)
-}
-
-// dial connects to a server and has it answer once.
-func (s *servers) dial(address string) (*session, error) {
-	ctx, cancel := context.WithTimeout(s.ctx, s.patience)
-	defer cancel()
-	o, err := s.options, error(nil)
-	if s.secured != nil { // certificates may have been replaced
-		if o.TLS, err = s.secured(); err != nil {
-			return nil, fmt.Errorf("tls: %w", err)
-		}
-	}
-	w, err := wire.Dial(ctx, address, o)
-	if err != nil {
-		return nil, err
-	}
-	if err := w.Call(ctx, "Status.Ping", query{request: request{Region: s.region}, AllowStale: true}, nil); err != nil {
-		s.leave(w)
-		hint := "is it the RPC port of a Nomad server, and do the servers want TLS: tls { rpc = true }?"
-		if o.TLS != nil {
-			hint = "do its servers have TLS, and do they accept the certificate for client." + s.region + ".nomad?"
-		}
-		return nil, fmt.Errorf("%s: %w: %s", address, err, hint)
-	}
-	return &session{Session: w, address: address}, nil
 }
 
 // list returns the servers: those that were learned, and the configured ones, since what is
@@ -206,6 +172,9 @@ func (s *servers) learn(told []string) {
 func (s *servers) set(session *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if session == nil && s.session != nil {
+		s.silent = time.Now()
+	}
 	s.session = session
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -233,7 +202,7 @@ func (s *servers) await(ctx context.Context, not *session) (*session, error) {
 // call asks a server, and another one when that is lost, says nothing or has no leader, until
 // one answers or ctx is done.
 func (s *servers) call(ctx context.Context, method string, args, reply any) error {
-	return s.callFor(ctx, s.patience, method, args, reply)
+	return s.callFor(ctx, s.tempo.patience, method, args, reply)
 }
 
 // callFor asks a server that may take so long to answer.
@@ -248,16 +217,17 @@ func (s *servers) callFor(ctx context.Context, limit time.Duration, method strin
 		err = session.Call(limited, method, args, reply)
 		late := limited.Err() != nil
 		cancel()
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return cmp.Or(err, ctx.Err())
+		case late:
+			err = errSilent
+		case !isAway(err):
+			s.answered(session)
+			return ofVersion(err)
 		}
-		if !late && !isAway(err) {
-			session.useful.Store(true)
-			return err
-		}
-		s.logger.Debug("a server does not answer", "server", session.address, "error", err)
 		failed = session
-		session.HangUp()
+		session.fail(err)
 	}
 }
 
@@ -277,7 +247,15 @@ func (s *servers) nowFor(ctx context.Context, limit time.Duration, method string
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return session.Call(ctx, method, args, reply)
+	return ofVersion(session.Call(ctx, method, args, reply))
+}
+
+// ofVersion tells of a server that does not know a method what that means.
+func ofVersion(err error) error {
+	if wire.Says(err, unknownMethod) {
+		return fmt.Errorf("%w: the server is older than Nomad 1.6, or than what was asked", err)
+	}
+	return err
 }
 
 // isAway reports whether an error is of the server, and not its answer.
@@ -287,7 +265,7 @@ func isAway(err error) bool {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return false
 	case errors.As(err, &remote):
-		return strings.Contains(remote.Text, "No cluster leader")
+		return strings.Contains(remote.Text, noLeader)
 	}
 	return true
 }

@@ -72,11 +72,14 @@ func greet(ctx context.Context, conn net.Conn, o Options) (*Session, error) {
 	if !stop() {
 		return nil, ctx.Err()
 	}
-	mux, err := yamux.Client(conn, muxConfig(o.Logger))
+	seen := &witness{Conn: conn}
+	mux, err := yamux.Client(seen, muxConfig(o.Logger))
 	if err != nil {
 		return nil, err
 	}
-	return newSession(mux, o), nil
+	session := newSession(mux, o)
+	session.seen = seen
+	return session, nil
 }
 
 // Accept takes the other side of a connection that a node has dialled, as a server does. It

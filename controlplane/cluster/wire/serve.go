@@ -74,6 +74,8 @@ func (s *Session) accept() {
 		case s.places <- struct{}{}:
 			s.running.Go(func() {
 				defer func() { <-s.places }()
+				s.busy.Add(1)
+				defer s.busy.Add(-1)
 				s.serve(conn)
 			})
 		default:
@@ -124,7 +126,10 @@ func (s *Session) serveCalls(conn *yamux.Stream) error {
 		}
 		// The next request may be long in coming, but one that has begun has to go on.
 		_ = conn.SetReadDeadline(time.Time{})
-		if _, err := r.Peek(1); err != nil {
+		s.busy.Add(-1)
+		_, err = r.Peek(1)
+		s.busy.Add(1)
+		if err != nil {
 			return err
 		}
 		_ = conn.SetReadDeadline(time.Now().Add(s.start))

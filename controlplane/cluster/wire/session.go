@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -29,6 +30,8 @@ type Session struct {
 	running sync.WaitGroup
 	places  chan struct{} // one for each stream of the other side that is served
 	asking  *room         // for what they ask
+	busy    atomic.Int64  // questions of both sides that are under way
+	seen    *witness      // the connection; nil: of a simulated server
 
 	start, write time.Duration // startTimeout and writeTimeout
 
@@ -55,6 +58,10 @@ func newSession(mux *yamux.Session, o Options) *Session {
 
 // Done is closed when the session is over, whoever has ended it.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
+
+// Busy reports whether either side asks something of the other now. Streams that only wait for what is
+// asked next do not count.
+func (s *Session) Busy() bool { return s.busy.Load() > 0 }
 
 // Address is the other side's.
 func (s *Session) Address() net.Addr { return s.mux.RemoteAddr() }
@@ -100,6 +107,8 @@ func (s *Session) Call(ctx context.Context, method string, args, reply any) erro
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
+	s.busy.Add(1)
+	defer s.busy.Add(-1)
 	st, err := s.stream()
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", method, ErrClosed, err)

@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// maxSkew is how far this machine's clock and that of the servers may be apart: certificates and tokens
+// go by both, and tokens that introduce nodes last for minutes.
+const maxSkew = time.Minute
+
+// times are when a token of the servers was signed, and until when it is good; zero: it does not say.
+// Nothing of it is verified: it is only told.
+func times(token string) (signed, until time.Time) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct{ Iat, Exp int64 }
+	if err != nil || json.Unmarshal(raw, &claims) != nil {
+		return
+	}
+	if claims.Iat > 0 {
+		signed = time.Unix(claims.Iat, 0)
+	}
+	if claims.Exp > 0 {
+		until = time.Unix(claims.Exp, 0)
+	}
+	return
+}
+
+// compareClocks says, once, that a token which the servers have just signed is of another time.
+func (cp *ControlPlane) compareClocks(token string) {
+	signed, _ := times(token)
+	now := cp.servers.tempo.clock()
+	apart := now.Sub(signed).Abs() > maxSkew && !signed.IsZero()
+	if cp.skewed.Swap(apart) == apart || !apart {
+		return
+	}
+	cp.logger.Warn("the clock of this machine is not that of the servers: certificates and tokens are refused by one that is wrong",
+		"servers", inUTC(signed), "here", inUTC(now), "remedy", "timedatectl set-ntp true, here and on the servers")
+}
+
+// introductionHint says of a token that introduces the node that it is not good any more.
+func (cp *ControlPlane) introductionHint(token string) string {
+	_, until := times(token)
+	if now := cp.servers.tempo.clock(); !until.IsZero() && now.After(until) {
+		return fmt.Sprintf(" (the one that is there was good until %s, and it is %s now)", inUTC(until), inUTC(now))
+	}
+	return ""
+}
