@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/grantsyntax"
 )
 
@@ -202,9 +203,10 @@ func (e *notGrantedError) Error() string { return e.err.Message }
 // Unwrap returns the error that the plugin gets.
 func (e *notGrantedError) Unwrap() error { return e.err }
 
-// missingGrant compares the plugin's imports with its grants.
+// missingGrant compares the plugin's imports with its grants. What it does without, as it says
+// itself, is refused when it asks for it.
 func (p *Plugin) missingGrant(g Grants) error {
-	for _, module := range p.spec.Capabilities {
+	for _, module := range p.spec.needed(p.description) {
 		if err := p.spec.missing(p.Name(), module, g); err != nil {
 			return err
 		}
@@ -212,11 +214,18 @@ func (p *Plugin) missingGrant(g Grants) error {
 	return nil
 }
 
-// Needs is what a plugin of that name has to be granted before a node uses it, by its file.
-func (s *Spec) Needs(plugin string) (needs []*MissingGrantError) {
-	for _, module := range s.Capabilities {
+// needed are the host modules that a plugin imports and does not do without.
+func (s *Spec) needed(says *wasmnodev1.DriverDescribeResponse) []string {
+	return slices.DeleteFunc(slices.Clone(s.Capabilities), func(module string) bool {
+		return slices.Contains(says.GetOptionalCapabilities(), module)
+	})
+}
+
+// Needs is what a plugin that says so of itself has to be granted before a node uses it.
+func (s *Spec) Needs(says *wasmnodev1.DriverDescribeResponse) (needs []*MissingGrantError) {
+	for _, module := range s.needed(says) {
 		var e *MissingGrantError
-		if errors.As(s.missing(plugin, module, Grants{}), &e) {
+		if errors.As(s.missing(says.GetName(), module, Grants{}), &e) {
 			needs = append(needs, e)
 		}
 	}
@@ -230,7 +239,7 @@ func (s *Spec) missing(plugin, module string, g Grants) error {
 	case module == abi.ModuleWasm && g.Wasm.Denied:
 		return noPrograms(plugin)
 	case module == abi.ModuleProcess && g.Process.empty():
-		if s.imports(module, abi.FuncProcessRun) && !s.imports(module, abi.FuncProcessStart) {
+		if s.Links(module, abi.FuncProcessRun) && !s.Links(module, abi.FuncProcessStart) {
 			return noHelpers(plugin)
 		}
 		return noProcesses(plugin)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host/outbound"
 	"github.com/wasmnode/wasmnode/sandbox/scan"
 	"github.com/wasmnode/wasmnode/workload"
@@ -96,7 +97,9 @@ func TestWhichImportsNeedWhichGrant(t *testing.T) {
 			continue
 		}
 		require.ErrorContains(t, err, `plugin "test" { grant { `+c.fix, name)
-		if needs := spec.Needs("test"); c.module != abi.ModuleWasm { // which is only taken away
+		without := &wasmnodev1.DriverDescribeResponse{Name: "test", OptionalCapabilities: []string{c.module}}
+		require.Empty(t, spec.Needs(without), name)
+		if needs := spec.Needs(&wasmnodev1.DriverDescribeResponse{Name: "test"}); c.module != abi.ModuleWasm { // which is only taken away
 			require.Len(t, needs, 1, name)
 			require.Equal(t, c.module, needs[0].Capability)
 		}

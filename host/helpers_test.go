@@ -229,3 +229,28 @@ func TestAHelperThatWasNotGrantedIsNotRun(t *testing.T) {
 	require.NoError(t, p.Configure(t.Context(), host.Grants{Process: host.ProcessGrant{Helpers: []host.HelperGrant{grant}}}, []byte("{}")))
 	require.Contains(t, p.Granted(), `wasmnode:process/v1(helper:"/bin/x a b * as nobody")`)
 }
+
+func TestWhatAPluginDoesWithoutIsRefusedWhenItIsAskedFor(t *testing.T) {
+	w := newWorld(t, host.Limits{})
+	m := helperGuest(&wasmnodev1.ProcessRunRequest{Command: "/bin/sh", Args: []string{"-c", "exit 0"}}, abi.OpDriverFingerprint)
+	describe := mustMarshal(&wasmnodev1.DriverDescribeResponse{Name: "test", Version: "1.0.0", OptionalCapabilities: []string{abi.ModuleProcess, "wasmnode:none/v1"}})
+	m.Data[0].Bytes = describe
+	for i := range m.Funcs {
+		if m.Funcs[i].Export == abi.OpDriverDescribe {
+			m.Funcs[i].Body = answer(describeAt, len(describe))
+		}
+	}
+	p := w.ready(t, m.Bytes(), host.Grants{})
+	require.Empty(t, p.Spec().Needs(p.Description()))
+	require.Len(t, p.Spec().Needs(&wasmnodev1.DriverDescribeResponse{Name: "test"}), 1)
+	require.NotContains(t, strings.Join(p.Granted(), " "), abi.ModuleProcess)
+	out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	refused := answeredError(t, out)
+	require.Equal(t, abi.PermissionDenied, refused.Code)
+	require.Equal(t, `running /bin/sh with these arguments is not granted: add plugin "test" { grant { process { helper "/bin/sh" { args = ["-c", "exit 0"] } } } }`, refused.Message)
+	require.Equal(t, []string{refused.Message}, p.Stats().NotGranted)
+	grant := host.HelperGrant{Command: "/bin/sh", Args: []string{"-c", "exit 0"}}
+	require.NoError(t, p.Configure(t.Context(), host.Grants{Process: host.ProcessGrant{Helpers: []host.HelperGrant{grant}}}, []byte("{}")))
+	require.Contains(t, strings.Join(p.Granted(), " "), abi.ModuleProcess)
+}

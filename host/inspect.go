@@ -97,8 +97,8 @@ func (s *Spec) check() error {
 	return s.checkKind()
 }
 
-// imports reports whether the plugin imports a function.
-func (s *Spec) imports(module, name string) bool {
+// Links reports whether the plugin imports a function.
+func (s *Spec) Links(module, name string) bool {
 	return slices.ContainsFunc(s.Imports, func(i scan.Import) bool { return i.Module == module && i.Name == name })
 }
 

@@ -67,5 +67,7 @@ func (p *Plugin) askDescription(ctx context.Context) (*wasmnodev1.DriverDescribe
 	}
 	answer := &wasmnodev1.DeviceDescribeResponse{}
 	err := p.Invoke(ctx, Call{Op: abi.OpDeviceDescribe, Request: &wasmnodev1.DeviceDescribeRequest{HostVersion: version}, Answer: answer})
-	return &wasmnodev1.DriverDescribeResponse{Name: answer.Name, Version: answer.Version, PluginConfigSchema: answer.PluginConfigSchema}, err
+	return &wasmnodev1.DriverDescribeResponse{
+		Name: answer.Name, Version: answer.Version, PluginConfigSchema: answer.PluginConfigSchema, OptionalCapabilities: answer.OptionalCapabilities,
+	}, err
 }

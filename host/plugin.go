@@ -117,7 +117,7 @@ func (p *Plugin) Spec() *Spec { return p.spec }
 func (p *Plugin) Digest() string { return p.spec.Digest }
 
 // Description is the plugin's answer to describe; read-only. A device plugin's has a
-// name, a version and the schema of its configuration.
+// name, a version, the schema of its configuration, and the capabilities that it does without.
 func (p *Plugin) Description() *wasmnodev1.DriverDescribeResponse { return p.description }
 
 // Has reports whether the plugin exports an operation. One that it exports and
@@ -188,7 +188,8 @@ func (p *Plugin) Grant(ctx context.Context, grants Grants) {
 //
 // # Errors
 //
-// A [MissingGrantError] when the plugin imports what is not granted; the plugin's
+// A [MissingGrantError] when the plugin imports what is not granted, and does not say that it does
+// without; the plugin's
 // own error when it refuses the configuration.
 func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) error {
 	if err := grants.Validate(); err != nil {

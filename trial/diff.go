@@ -99,7 +99,7 @@ func imports(s *host.Spec) (names []string) {
 
 // compareGrants compares what each has to be granted.
 func compareGrants(old, new Described) (changes []Change) {
-	before, after := old.Spec.Needs(old.Says.GetName()), new.Spec.Needs(new.Says.GetName())
+	before, after := old.Spec.Needs(old.Says), new.Spec.Needs(new.Says)
 	has := func(all []*host.MissingGrantError, capability string) bool {
 		return slices.ContainsFunc(all, func(e *host.MissingGrantError) bool { return e.Capability == capability })
 	}

@@ -43,6 +43,8 @@ type DeviceDescribeResponse struct {
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// JSON Schema (2020-12) of the plugin's own configuration; empty: takes none.
 	PluginConfigSchema string `protobuf:"bytes,3,opt,name=plugin_config_schema,json=pluginConfigSchema,proto3" json:"pluginConfigSchema,omitempty"`
+	// As a driver's.
+	OptionalCapabilities []string `protobuf:"bytes,4,rep,name=optional_capabilities,json=optionalCapabilities,proto3" json:"optionalCapabilities,omitempty"`
 }
 
 func (x *DeviceDescribeResponse) Reset() {
@@ -70,6 +72,13 @@ func (x *DeviceDescribeResponse) GetPluginConfigSchema() string {
 		return x.PluginConfigSchema
 	}
 	return ""
+}
+
+func (x *DeviceDescribeResponse) GetOptionalCapabilities() []string {
+	if x != nil {
+		return x.OptionalCapabilities
+	}
+	return nil
 }
 
 // DeviceConfigureRequest hands a device plugin its own configuration.
@@ -924,6 +933,9 @@ func (m *DeviceDescribeResponse) CloneVT() *DeviceDescribeResponse {
 	r.Name = m.Name
 	r.Version = m.Version
 	r.PluginConfigSchema = m.PluginConfigSchema
+	if rhs := m.OptionalCapabilities; rhs != nil {
+		r.OptionalCapabilities = slices.Clone(rhs)
+	}
 	if len(m.unknownFields) > 0 {
 		r.unknownFields = slices.Clone(m.unknownFields)
 	}
@@ -1488,6 +1500,15 @@ func (this *DeviceDescribeResponse) EqualVT(that *DeviceDescribeResponse) bool {
 	}
 	if this.PluginConfigSchema != that.PluginConfigSchema {
 		return false
+	}
+	if len(this.OptionalCapabilities) != len(that.OptionalCapabilities) {
+		return false
+	}
+	for i, vx := range this.OptionalCapabilities {
+		vy := that.OptionalCapabilities[i]
+		if vx != vy {
+			return false
+		}
 	}
 	return string(this.unknownFields) == string(that.unknownFields)
 }
@@ -2350,6 +2371,15 @@ func (m *DeviceDescribeResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.OptionalCapabilities) > 0 {
+		for iNdEx := len(m.OptionalCapabilities) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.OptionalCapabilities[iNdEx])
+			copy(dAtA[i:], m.OptionalCapabilities[iNdEx])
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(m.OptionalCapabilities[iNdEx])))
+			i--
+			dAtA[i] = 0x22
+		}
 	}
 	if len(m.PluginConfigSchema) > 0 {
 		i -= len(m.PluginConfigSchema)
@@ -3667,6 +3697,12 @@ func (m *DeviceDescribeResponse) SizeVT() (n int) {
 	if l > 0 {
 		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
+	if len(m.OptionalCapabilities) > 0 {
+		for _, s := range m.OptionalCapabilities {
+			l = len(s)
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
+		}
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -4331,6 +4367,28 @@ func (m *DeviceDescribeResponse) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.PluginConfigSchema = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 4:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field OptionalCapabilities", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.OptionalCapabilities = append(m.OptionalCapabilities, string(dAtA[iNdEx:postIndex]))
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

@@ -133,6 +133,10 @@ type DriverDescribeResponse struct {
 	PluginConfigSchema string `protobuf:"bytes,4,opt,name=plugin_config_schema,json=pluginConfigSchema,proto3" json:"pluginConfigSchema,omitempty"`
 	// JSON Schema (2020-12) of a task's `config` block; empty: takes none.
 	TaskConfigSchema string `protobuf:"bytes,5,opt,name=task_config_schema,json=taskConfigSchema,proto3" json:"taskConfigSchema,omitempty"`
+	// Modules that the plugin imports, such as "wasmnode:kv/v1", and does without where
+	// they are not granted: it is used all the same, and what it asks of them is
+	// PERMISSION_DENIED.
+	OptionalCapabilities []string `protobuf:"bytes,6,rep,name=optional_capabilities,json=optionalCapabilities,proto3" json:"optionalCapabilities,omitempty"`
 }
 
 func (x *DriverDescribeResponse) Reset() {
@@ -174,6 +178,13 @@ func (x *DriverDescribeResponse) GetTaskConfigSchema() string {
 		return x.TaskConfigSchema
 	}
 	return ""
+}
+
+func (x *DriverDescribeResponse) GetOptionalCapabilities() []string {
+	if x != nil {
+		return x.OptionalCapabilities
+	}
+	return nil
 }
 
 // DriverCapabilities tells the node what it may ask of a driver.
@@ -995,6 +1006,9 @@ func (m *DriverDescribeResponse) CloneVT() *DriverDescribeResponse {
 	r.Capabilities = m.Capabilities.CloneVT()
 	r.PluginConfigSchema = m.PluginConfigSchema
 	r.TaskConfigSchema = m.TaskConfigSchema
+	if rhs := m.OptionalCapabilities; rhs != nil {
+		r.OptionalCapabilities = slices.Clone(rhs)
+	}
 	if len(m.unknownFields) > 0 {
 		r.unknownFields = slices.Clone(m.unknownFields)
 	}
@@ -1530,6 +1544,15 @@ func (this *DriverDescribeResponse) EqualVT(that *DriverDescribeResponse) bool {
 	}
 	if this.TaskConfigSchema != that.TaskConfigSchema {
 		return false
+	}
+	if len(this.OptionalCapabilities) != len(that.OptionalCapabilities) {
+		return false
+	}
+	for i, vx := range this.OptionalCapabilities {
+		vy := that.OptionalCapabilities[i]
+		if vx != vy {
+			return false
+		}
 	}
 	return string(this.unknownFields) == string(that.unknownFields)
 }
@@ -2240,6 +2263,15 @@ func (m *DriverDescribeResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.OptionalCapabilities) > 0 {
+		for iNdEx := len(m.OptionalCapabilities) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.OptionalCapabilities[iNdEx])
+			copy(dAtA[i:], m.OptionalCapabilities[iNdEx])
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(m.OptionalCapabilities[iNdEx])))
+			i--
+			dAtA[i] = 0x32
+		}
 	}
 	if len(m.TaskConfigSchema) > 0 {
 		i -= len(m.TaskConfigSchema)
@@ -3696,6 +3728,12 @@ func (m *DriverDescribeResponse) SizeVT() (n int) {
 	if l > 0 {
 		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
+	if len(m.OptionalCapabilities) > 0 {
+		for _, s := range m.OptionalCapabilities {
+			l = len(s)
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
+		}
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -4388,6 +4426,28 @@ func (m *DriverDescribeResponse) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.TaskConfigSchema = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 6:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field OptionalCapabilities", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.OptionalCapabilities = append(m.OptionalCapabilities, string(dAtA[iNdEx:postIndex]))
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

@@ -120,3 +120,47 @@ func TestADriverWhoseEngineHangsIsUnhealthyUntilThatAnswers(t *testing.T) {
 	goOn()
 	require.Empty(t, asked(catalog.StateHealthy).Stats.Faults)
 }
+
+// A driver that was not granted its credential helper works for all that needs none.
+func TestADriverAsksItsEngineOverTLSAndAHelperForCredentials(t *testing.T) {
+	e, address, certificates, ca := enginetest.DockerOverTLS(t)
+	name := enginetest.Registry(t) + "/some/image"
+	e.Publish(t, enginetest.Image, name)
+	helper := filepath.Join(t.TempDir(), "docker-credential-test")
+	require.NoError(t, os.WriteFile(helper, fmt.Appendf(nil, "#!/bin/sh\n[ \"$1\" = get ] && read server; echo '{\"ServerURL\": \"'$server'\", \"Username\": %q, \"Secret\": %q}'\n",
+		enginetest.User, enginetest.Password), 0o755))
+	s := newSite(t, "docker")
+	s.grant(t, fmt.Sprintf(`plugin "docker" {
+  config {
+    endpoint = "tcp://%[1]s"
+    tls {
+      ca   = "%[2]s"
+      cert = "%[3]s/cert.pem"
+      key  = "%[3]s/key.pem"
+    }
+    auth { helper = "test" }
+    helper_directory = "%[4]s"
+  }
+  grant {
+    kv { enabled = true }
+    fs { read_only = ["%[3]s", "%[5]s"] }
+    http { endpoint "https://%[1]s" {
+      methods = ["GET", "POST", "DELETE"]
+      paths   = ["/version", "/info", "/containers/", "/images/", "/exec/"]
+    } }
+  }
+}`, address, ca, certificates, filepath.Dir(helper), filepath.Dir(ca)))
+	n := s.start(t)
+	n.awaitDriver(t, "docker", true)
+	run := func(job, image, status string) string {
+		t.Helper()
+		n.out(t, "job", "run", "-detach", write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), fmt.Sprintf(countingJob, job, image)))
+		return n.out(t, "alloc", "status", n.await(t, job, status).ID)
+	}
+	run("has", enginetest.Image, "complete")
+	grant := fmt.Sprintf(`process { helper "%s" { args = ["get"] } }`, helper)
+	require.Contains(t, run("denied", name+":1", "failed"), helper+" with these arguments is not granted: add plugin \"docker\" { grant { "+grant+" } }")
+	write(t, s.config, strings.Replace(read(t, s.config), "kv {", grant+"\n    kv {", 1))
+	n.reload(t)
+	run("pulls", name+":1", "complete")
+}

@@ -146,7 +146,7 @@ func (d *diagnosis) configuration(ctx context.Context, set *trialSet, t *trial.T
 	d.Add(agent.FindingOK, "file", "schema", "those of its configuration can be read", "")
 	if err := set.configure(ctx, t); err != nil {
 		next := "wasmnode plugin schema -hcl " + shellWord(file)
-		for _, need := range t.Plugin().Spec().Needs(said.GetName()) {
+		for _, need := range t.Plugin().Spec().Needs(said) {
 			if strings.Contains(err.Error(), "needs grant "+need.Capability+":") {
 				grant, _ := inside(need.Fix)
 				next = "wasmnode plugin doctor -grant " + grant + " " + shellWord(file)

@@ -30,6 +30,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/internal/certtest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
@@ -76,6 +78,21 @@ func docker(t testing.TB, options ...string) *Engine {
 	e.process = cmd.Process
 	e.ready(t)
 	return e
+}
+
+// DockerOverTLS is [Docker] with an address, where it takes only who has the certificate in dir, cert.pem with
+// key.pem, which it has itself. Both are of the authority in ca.
+func DockerOverTLS(t testing.TB) (e *Engine, address, dir, ca string) {
+	t.Helper()
+	need(t, "dockerd", "docker.io")
+	address, dir = ownAddress(t), t.TempDir()
+	host, _, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	authority := certtest.NewAuthority(t)
+	ca = authority.File(t)
+	cert, key := authority.Write(t, dir, host)
+	return docker(t, "--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false",
+		"-H", "tcp://"+address, "--tlsverify", "--tlscacert", ca, "--tlscert", cert, "--tlskey", key), address, dir, ca
 }
 
 // Hang has Docker accept connections and answer nothing, until it is to go on or the test ends.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -67,7 +66,7 @@ func (d *Driver) Capabilities() *wasmnodev1.DriverCapabilities {
 
 // RunsProcesses reports whether the driver may start processes of the machine.
 func (d *Driver) RunsProcesses() bool {
-	return slices.Contains(d.plugin.Plugin().Spec().Capabilities, abi.ModuleProcess)
+	return d.plugin.Plugin().Spec().Links(abi.ModuleProcess, abi.FuncProcessStart)
 }
 
 // DecodeConfig checks a job file's `config` block against the driver's schema and

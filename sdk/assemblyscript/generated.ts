@@ -209,11 +209,14 @@ export class DeviceDescribeResponse {
   version: string = "";
   /** JSON Schema (2020-12) of the plugin's own configuration; empty: takes none. */
   plugin_config_schema: string = "";
+  /** As a driver's. */
+  optional_capabilities: string[] = [];
 
   write(to: Writer): void {
     if (this.name.length > 0) to.string(1, this.name);
     if (this.version.length > 0) to.string(2, this.version);
     if (this.plugin_config_schema.length > 0) to.string(3, this.plugin_config_schema);
+    to.strings(4, this.optional_capabilities);
   }
 
   read(from: Reader): void {
@@ -227,6 +230,9 @@ export class DeviceDescribeResponse {
           break;
         case 3:
           this.plugin_config_schema = from.string();
+          break;
+        case 4:
+          this.optional_capabilities.push(from.string());
           break;
         default:
           from.skip();
@@ -1714,6 +1720,12 @@ export class DriverDescribeResponse {
   plugin_config_schema: string = "";
   /** JSON Schema (2020-12) of a task's `config` block; empty: takes none. */
   task_config_schema: string = "";
+  /**
+   * Modules that the plugin imports, such as "wasmnode:kv/v1", and does without where
+   * they are not granted: it is used all the same, and what it asks of them is
+   * PERMISSION_DENIED.
+   */
+  optional_capabilities: string[] = [];
 
   write(to: Writer): void {
     if (this.name.length > 0) to.string(1, this.name);
@@ -1721,6 +1733,7 @@ export class DriverDescribeResponse {
     to.message<DriverCapabilities>(3, this.capabilities);
     if (this.plugin_config_schema.length > 0) to.string(4, this.plugin_config_schema);
     if (this.task_config_schema.length > 0) to.string(5, this.task_config_schema);
+    to.strings(6, this.optional_capabilities);
   }
 
   read(from: Reader): void {
@@ -1740,6 +1753,9 @@ export class DriverDescribeResponse {
           break;
         case 5:
           this.task_config_schema = from.string();
+          break;
+        case 6:
+          this.optional_capabilities.push(from.string());
           break;
         default:
           from.skip();

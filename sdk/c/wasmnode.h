@@ -331,6 +331,9 @@ typedef struct wn_DeviceDescribeResponse {
   wn_string version;
   /* JSON Schema (2020-12) of the plugin's own configuration; empty: takes none. */
   wn_string plugin_config_schema;
+  /* As a driver's. */
+  const wn_string *optional_capabilities;
+  uint32_t optional_capabilities_count;
 } wn_DeviceDescribeResponse;
 
 /* DeviceConfigureRequest hands a device plugin its own configuration. */
@@ -790,6 +793,11 @@ typedef struct wn_DriverDescribeResponse {
   wn_string plugin_config_schema;
   /* JSON Schema (2020-12) of a task's `config` block; empty: takes none. */
   wn_string task_config_schema;
+  /* Modules that the plugin imports, such as "wasmnode:kv/v1", and does without where
+   * they are not granted: it is used all the same, and what it asks of them is
+   * PERMISSION_DENIED. */
+  const wn_string *optional_capabilities;
+  uint32_t optional_capabilities_count;
 } wn_DriverDescribeResponse;
 
 /* DriverConfigureRequest hands a driver its own configuration. */
@@ -1510,8 +1518,9 @@ static const wn_field wn_DeviceDescribeResponse_fields[] = {
   {1, WN_STRING, WN_ONE, offsetof(wn_DeviceDescribeResponse, name), 0, 0},
   {2, WN_STRING, WN_ONE, offsetof(wn_DeviceDescribeResponse, version), 0, 0},
   {3, WN_STRING, WN_ONE, offsetof(wn_DeviceDescribeResponse, plugin_config_schema), 0, 0},
+  {4, WN_STRING, WN_MANY, offsetof(wn_DeviceDescribeResponse, optional_capabilities), offsetof(wn_DeviceDescribeResponse, optional_capabilities_count), 0},
 };
-static const wn_message wn_DeviceDescribeResponse_message = {wn_DeviceDescribeResponse_fields, 3, sizeof(wn_DeviceDescribeResponse)};
+static const wn_message wn_DeviceDescribeResponse_message = {wn_DeviceDescribeResponse_fields, 4, sizeof(wn_DeviceDescribeResponse)};
 
 static const wn_field wn_DeviceConfigureRequest_fields[] = {
   {1, WN_STRING, WN_ONE, offsetof(wn_DeviceConfigureRequest, config), 0, 0},
@@ -1829,8 +1838,9 @@ static const wn_field wn_DriverDescribeResponse_fields[] = {
   {3, WN_MESSAGE, WN_ONE, offsetof(wn_DriverDescribeResponse, capabilities), 0, &wn_DriverCapabilities_message},
   {4, WN_STRING, WN_ONE, offsetof(wn_DriverDescribeResponse, plugin_config_schema), 0, 0},
   {5, WN_STRING, WN_ONE, offsetof(wn_DriverDescribeResponse, task_config_schema), 0, 0},
+  {6, WN_STRING, WN_MANY, offsetof(wn_DriverDescribeResponse, optional_capabilities), offsetof(wn_DriverDescribeResponse, optional_capabilities_count), 0},
 };
-static const wn_message wn_DriverDescribeResponse_message = {wn_DriverDescribeResponse_fields, 5, sizeof(wn_DriverDescribeResponse)};
+static const wn_message wn_DriverDescribeResponse_message = {wn_DriverDescribeResponse_fields, 6, sizeof(wn_DriverDescribeResponse)};
 
 static const wn_field wn_DriverConfigureRequest_fields[] = {
   {1, WN_STRING, WN_ONE, offsetof(wn_DriverConfigureRequest, config), 0, 0},

@@ -302,11 +302,14 @@ pub const DeviceDescribeResponse = struct {
     version: []const u8 = "",
     /// JSON Schema (2020-12) of the plugin's own configuration; empty: takes none.
     plugin_config_schema: []const u8 = "",
+    /// As a driver's.
+    optional_capabilities: []const []const u8 = &.{},
 
     pub const numbers = .{
         .{ 1, "name" },
         .{ 2, "version" },
         .{ 3, "plugin_config_schema" },
+        .{ 4, "optional_capabilities" },
     };
 };
 
@@ -1006,6 +1009,10 @@ pub const DriverDescribeResponse = struct {
     plugin_config_schema: []const u8 = "",
     /// JSON Schema (2020-12) of a task's `config` block; empty: takes none.
     task_config_schema: []const u8 = "",
+    /// Modules that the plugin imports, such as "wasmnode:kv/v1", and does without where
+    /// they are not granted: it is used all the same, and what it asks of them is
+    /// PERMISSION_DENIED.
+    optional_capabilities: []const []const u8 = &.{},
 
     pub const numbers = .{
         .{ 1, "name" },
@@ -1013,6 +1020,7 @@ pub const DriverDescribeResponse = struct {
         .{ 3, "capabilities" },
         .{ 4, "plugin_config_schema" },
         .{ 5, "task_config_schema" },
+        .{ 6, "optional_capabilities" },
     };
 };
 

@@ -65,7 +65,7 @@ fn files() -> Result<Vec<File>, Error> {
 }
 
 fn describe(_: DeviceDescribeRequest) -> Result<DeviceDescribeResponse, Error> {
-    Ok(DeviceDescribeResponse { name: "rust_example".into(), version: "0.1.0".into(), plugin_config_schema: PLUGIN_SCHEMA.into() })
+    Ok(DeviceDescribeResponse { name: "rust_example".into(), version: "0.1.0".into(), plugin_config_schema: PLUGIN_SCHEMA.into(), ..Default::default() })
 }
 
 fn configure(request: DeviceConfigureRequest) -> Result<DeviceConfigureResponse, Error> {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -19,15 +20,14 @@ import (
 const (
 	// hub is the registry of images without one, under the name that Docker writes it with.
 	hub = "index.docker.io"
-	// maxDockerConfig bounds a configuration of Docker's.
-	maxDockerConfig = 1 << 20
+	// maxSetting bounds a file that a setting names, as a configuration of Docker's.
+	maxSetting = 1 << 20
 )
 
-// checkAuth refuses what of the plugin's auth the driver cannot do.
+// checkAuth refuses what of the plugin's auth makes no sense.
 func checkAuth(auth config.Value) error {
-	if helper := auth.Get("helper").Text(); helper != "" {
-		return abi.NewError(abi.InvalidArgument, "auth.helper: the credential helper docker-credential-"+helper+
-			" is not supported: the plugin runs no programs; auth.config may have the credentials")
+	if helper := auth.Get("helper").Text(); helper != "" && !isHelper(helper) {
+		return abi.NewError(abi.InvalidArgument, "auth.helper: "+strconv.Quote(helper)+" is not what follows docker-credential- in the name of a program")
 	}
 	if file := auth.Get("config").Text(); file != "" && !path.IsAbs(file) {
 		return abi.NewError(abi.InvalidArgument, "auth.config: "+file+" is not an absolute path")
@@ -36,7 +36,7 @@ func checkAuth(auth config.Value) error {
 }
 
 // credentials are those to pull an image with, as a header of the engine's API: the task's, else
-// those that the plugin's auth.config has for the registry.
+// those that the plugin's auth has for the registry.
 func (d *docker) credentials(ctx context.Context, c config.Value, r reference) ([]*plainhttp.Header, error) {
 	auth := c.Get("auth")
 	if auth.Get("username").Text() != "" || auth.Get("password").Text() != "" {
@@ -45,11 +45,7 @@ func (d *docker) credentials(ctx context.Context, c config.Value, r reference) (
 			email: auth.Get("email").Text(), server: auth.Get("server_address").Text(),
 		}.header(), nil
 	}
-	file := d.settings.Get("auth", "config").Text()
-	if file == "" {
-		return nil, nil
-	}
-	found, err := loginFrom(file, registryOf(r.repository))
+	found, err := d.loginFor(ctx, registryOf(r.repository))
 	switch {
 	case err == nil:
 		return found.header(), nil
@@ -58,6 +54,24 @@ func (d *docker) credentials(ctx context.Context, c config.Value, r reference) (
 		return nil, nil
 	}
 	return nil, about("Failed to find docker auth for repo "+r.repository, err)
+}
+
+// loginFor is what the plugin's auth has for a registry: its file of Docker's, the helper that this
+// names, or else its own helper. Nothing is no error.
+func (d *docker) loginFor(ctx context.Context, registry string) (l login, err error) {
+	auth, named := d.settings.Get("auth"), ""
+	if file := auth.Get("config").Text(); file != "" {
+		l, named, err = loginFrom(file, registry)
+	}
+	for _, helper := range []string{named, auth.Get("helper").Text()} {
+		if err != nil || l != (login{}) {
+			return l, err
+		}
+		if helper != "" {
+			l, err = askHelper(ctx, path.Join(d.settings.Get("helper_directory").Text(), "docker-credential-"+helper), registry)
+		}
+	}
+	return l, err
 }
 
 // login is what a registry is told.
@@ -100,20 +114,21 @@ func hostOf(name string) string {
 	return name
 }
 
-// loginFrom finds what a configuration of Docker's has for a registry. Nothing is no error, but a
-// helper's name is.
-func loginFrom(file, registry string) (login, error) {
-	text, err := readDockerConfig(file)
+// loginFrom finds what a configuration of Docker's has for a registry, which may be the name of a
+// credential helper. Nothing is no error.
+func loginFrom(file, registry string) (l login, helper string, err error) {
+	text, err := readSetting("auth.config", file)
 	if err != nil {
-		return login{}, err
+		return login{}, "", err
 	}
 	c, err := config.Parse(text)
 	if err != nil {
-		return login{}, abi.NewError(abi.FailedPrecondition, "auth.config: "+file+": "+err.Error())
+		return login{}, "", abi.NewError(abi.FailedPrecondition, "auth.config: "+file+": "+err.Error())
 	}
+	helper = c.Get("credsStore").Text()
 	for _, f := range c.Get("credHelpers").Fields() {
 		if hostOf(f.Name) == registry {
-			return login{}, refusedHelper(file, f.Value.Text())
+			return named(file, f.Value.Text())
 		}
 	}
 	for _, f := range c.Get("auths").Fields() {
@@ -122,19 +137,18 @@ func loginFrom(file, registry string) (login, error) {
 		}
 		if l := loginOf(f.Value); l != (login{}) {
 			l.server = f.Name
-			return l, nil
+			return l, "", nil
 		}
 	}
-	// With a store, entries of auths are empty.
-	if store := c.Get("credsStore").Text(); store != "" {
-		return login{}, refusedHelper(file, store)
-	}
-	return login{}, nil
+	return named(file, helper) // with a store, entries of auths are empty
 }
 
-func refusedHelper(file, helper string) error {
-	return abi.NewError(abi.FailedPrecondition, "auth.config: "+file+" leaves it to the credential helper docker-credential-"+helper+
-		", which the plugin does not run")
+// named checks the name of a helper that a file has.
+func named(file, helper string) (login, string, error) {
+	if helper != "" && !isHelper(helper) {
+		return login{}, "", abi.NewError(abi.FailedPrecondition, "auth.config: "+file+" names a credential helper that is none: "+strconv.Quote(helper))
+	}
+	return login{}, helper, nil
 }
 
 // loginOf reads an entry of auths.
@@ -151,21 +165,22 @@ func loginOf(entry config.Value) login {
 	return l
 }
 
-// readDockerConfig reads it anew for each pull, as credentials are replaced while the node runs.
-func readDockerConfig(file string) ([]byte, error) {
+// readSetting reads a file that a setting of the plugin's names, anew each time: credentials and
+// certificates are replaced while the node runs.
+func readSetting(setting, file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		why := err
 		if e := (*fs.PathError)(nil); errors.As(err, &e) {
 			why = e.Err
 		}
-		return nil, abi.NewError(abi.FailedPrecondition, "auth.config: "+file+": "+strings.ToLower(why.Error())+
+		return nil, abi.NewError(abi.FailedPrecondition, setting+": "+file+": "+strings.ToLower(why.Error())+
 			`: the plugin sees a file whose directory is granted, grant { fs { read_only = ["`+path.Dir(file)+`"] } }`)
 	}
 	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, maxDockerConfig+1))
-	if err == nil && len(text) > maxDockerConfig {
-		err = abi.NewError(abi.FailedPrecondition, "auth.config: "+file+" has more than 1 MiB")
+	text, err := io.ReadAll(io.LimitReader(f, maxSetting+1))
+	if err == nil && len(text) > maxSetting {
+		err = abi.NewError(abi.FailedPrecondition, setting+": "+file+" has more than 1 MiB")
 	}
 	return text, err
 }

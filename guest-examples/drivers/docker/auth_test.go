@@ -33,36 +33,34 @@ func TestDockersConfigurationHasCredentialsByRegistry(t *testing.T) {
 		"credHelpers": {"gcr.io": "gcloud"},
 		"credsStore": "desktop"
 	}`)
-	const inStore = " leaves it to the credential helper docker-credential-desktop, which the plugin does not run"
 	for image, want := range map[string]struct {
 		login
-		says string
+		helper string
 	}{
 		"redis:7":                    {login{username: "me", password: "a:b", server: "https://index.docker.io/v1/"}, ""},
 		"docker.io/library/redis":    {login{username: "me", password: "a:b", server: "https://index.docker.io/v1/"}, ""},
 		"some/redis":                 {login{username: "me", password: "a:b", server: "https://index.docker.io/v1/"}, ""},
 		"registry.example/a/b:1":     {login{username: "u", password: "p", email: "e", server: "registry.example"}, ""},
 		"127.0.0.1:5000/a":           {login{identity: "i", server: "http://127.0.0.1:5000"}, ""},
-		"gcr.io/a":                   {login{}, " leaves it to the credential helper docker-credential-gcloud, which the plugin does not run"},
-		"stored.example/a":           {login{}, inStore},
-		"registry.example.evil/a":    {login{}, inStore},
-		"localhost/registry.example": {login{}, inStore},
-		"LOCALHOST/foo":              {login{}, inStore},
-		"Evil/redis":                 {login{}, inStore},
+		"gcr.io/a":                   {login{}, "gcloud"},
+		"stored.example/a":           {login{}, "desktop"},
+		"registry.example.evil/a":    {login{}, "desktop"},
+		"localhost/registry.example": {login{}, "desktop"},
+		"LOCALHOST/foo":              {login{}, "desktop"},
+		"Evil/redis":                 {login{}, "desktop"},
 	} {
-		got, err := loginFrom(file, registryOf(parseReference(image).repository))
+		got, helper, err := loginFrom(file, registryOf(parseReference(image).repository))
+		require.NoError(t, err, image)
 		require.Equal(t, want.login, got, image)
-		if want.says == "" {
-			require.NoError(t, err, image)
-		} else {
-			require.EqualError(t, err, "auth.config: "+file+want.says, image)
-		}
+		require.Equal(t, want.helper, helper, image)
 	}
 	for text, says := range map[string]string{
-		`{"auths": {}}`: "", `{}`: "", `{`: "auth.config: ", strings.Repeat(" ", maxDockerConfig-2) + "{}": "", strings.Repeat(" ", maxDockerConfig-1) + "{}": "more than 1 MiB",
+		`{"auths": {}}`: "", `{}`: "", `{`: "auth.config: ", strings.Repeat(" ", maxSetting-2) + "{}": "", strings.Repeat(" ", maxSetting-1) + "{}": "more than 1 MiB",
+		`{"credsStore": "../x"}`: `names a credential helper that is none: "../x"`, `{"credHelpers": {"docker.io": "a b"}}`: "names a credential helper that is none",
 	} {
-		got, err := loginFrom(dockerConfig(t, text), hub)
+		got, helper, err := loginFrom(dockerConfig(t, text), hub)
 		require.Equal(t, login{}, got)
+		require.Empty(t, helper)
 		if says == "" {
 			require.NoError(t, err)
 		} else {

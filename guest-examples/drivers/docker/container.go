@@ -35,6 +35,8 @@ type specification struct {
 	network   object // its NetworkingConfig
 	ports     map[string]uint32
 	advertise bool // its IPv6 address
+	// attempts are how often what has its name already is removed.
+	attempts int64
 	// local are paths of the task's directories that it mounts, and that no link may lead away.
 	local []string
 }
@@ -76,6 +78,7 @@ func (d *docker) specify(t *driver.TaskConfig, c config.Value, group membership)
 	b.devices()
 	b.networking(group)
 	b.logging()
+	b.attempts = c.Get("container_exists_attempts").Int()
 	return b.specification, b.err
 }
 

@@ -21,17 +21,21 @@ const maxAnswer = 4 << 20
 type engine struct {
 	base   string // of URLs
 	socket string // empty: the URL's host
+	tls    config.Value
 }
 
-// newEngine reads an endpoint as Docker writes them.
-func newEngine(endpoint string) (engine, error) {
-	switch scheme, rest, _ := strings.Cut(endpoint, "://"); scheme {
-	case "unix":
+// newEngine reads an endpoint as Docker writes them, and the plugin's tls, with which tcp is https.
+func newEngine(endpoint string, tls config.Value) (engine, error) {
+	if err := checkTLS(endpoint, tls); err != nil {
+		return engine{}, err
+	}
+	switch scheme, rest, _ := strings.Cut(endpoint, "://"); {
+	case scheme == "unix":
 		return engine{base: "http://docker", socket: rest}, nil
-	case "tcp", "http":
+	case scheme == "https", scheme == "tcp" && tls.IsSet():
+		return engine{base: "https://" + strings.TrimSuffix(rest, "/"), tls: tls}, nil
+	case scheme == "tcp", scheme == "http":
 		return engine{base: "http://" + strings.TrimSuffix(rest, "/")}, nil
-	case "https":
-		return engine{base: "https://" + strings.TrimSuffix(rest, "/")}, nil
 	}
 	return engine{}, abi.NewError(abi.InvalidArgument, "endpoint: want unix:///PATH, tcp://HOST:PORT or https://HOST:PORT, not "+endpoint)
 }
@@ -128,8 +132,12 @@ func (e engine) send(ctx context.Context, r request) (*answer, error) {
 		r.header = append(r.header, &plainhttp.Header{Name: "Content-Type", Value: "application/json"})
 	}
 	w := waiting{r.method + " " + r.path, time.Now(), r.within(ctx)}
+	verified, err := e.tlsOptions()
+	if err != nil {
+		return nil, err
+	}
 	received, err := plainhttp.Do(ctx, &plainhttp.Request{
-		Method: r.method, URL: u, Socket: e.socket, Header: r.header, Body: r.body, Stream: r.stream, Timeout: w.longest,
+		Method: r.method, URL: u, Socket: e.socket, TLS: verified, Header: r.header, Body: r.body, Stream: r.stream, Timeout: w.longest,
 	})
 	if w.late(err) {
 		err = w.silent()

@@ -143,3 +143,22 @@ func TestAnImageThatCannotBeRemovedIsRemovedLater(t *testing.T) {
 		require.False(t, strings.HasPrefix(key, imageKey), key)
 	}
 }
+
+func TestANameThatIsTakenIsFreedAsOftenAsTheTaskSays(t *testing.T) {
+	for more, attempts := range map[string]int{``: 5, `, "container_exists_attempts": 2`: 2, `, "container_exists_attempts": 0`: 0} {
+		n := newNode(t, "")
+		task, removed := n.Task(`{"image": "i:1"`+more+`}`), 0
+		answering(n.Listen("/run/docker.sock"), func(r *http.Request) (int, string) {
+			switch {
+			case r.URL.Path == "/containers/create":
+				return http.StatusConflict, `{"message": "the name is already in use"}`
+			case r.Method == http.MethodDelete:
+				removed++
+			}
+			return http.StatusOK, `{"Id": "old", "Config": {"Labels": {"` + labelAlloc + `": "` + task.AllocId + `"}}}`
+		})
+		_, _, err := n.StartTask(task)
+		require.EqualError(t, err, "failed to create container: Error response from daemon: the name is already in use", more)
+		require.Equal(t, attempts, removed, more)
+	}
+}

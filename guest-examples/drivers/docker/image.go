@@ -71,7 +71,7 @@ func (d *docker) provideImage(ctx context.Context, t *driver.TaskConfig, c confi
 		return "", "", pullError(r, err)
 	}
 	if id, err = d.imageID(ctx, r); absent(err) {
-		err = pullError(r, abi.NewError(abi.NotFound, "the engine has no such image after the pull"))
+		err = pullError(r, abi.NewRecoverableError(abi.Unavailable, "the engine has no such image after the pull"))
 	}
 	return r.String(), id, err
 }
@@ -199,7 +199,7 @@ func pullError(r reference, err error) error {
 	if isCode(err, abi.DeadlineExceeded) {
 		text = "Failed to pull `" + r.written + "`: it took longer than image_pull_timeout"
 	}
-	if code := abi.CodeOf(err); code == abi.InvalidArgument || code == abi.PermissionDenied {
+	if code := abi.CodeOf(err); code != abi.Unknown && !abi.IsRecoverable(err) {
 		return abi.NewError(code, text)
 	}
 	return abi.NewRecoverableError(abi.Unavailable, text)

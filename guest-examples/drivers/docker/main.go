@@ -52,6 +52,8 @@ func (*docker) Describe() *driver.Description {
 		},
 		PluginConfigSchema: pluginSchema,
 		TaskConfigSchema:   taskSchema,
+		// Credential helpers, which few have.
+		OptionalCapabilities: []string{abi.ModuleProcess},
 	}
 }
 
@@ -61,10 +63,6 @@ func (d *docker) Configure(_ context.Context, text []byte) error {
 		return abi.NewError(abi.InvalidArgument, "config: "+err.Error())
 	}
 	d.settings = c
-	if c.Get("tls").IsSet() {
-		return abi.NewError(abi.InvalidArgument, "tls is not supported: an endpoint https://HOST:PORT is held against the node's certificates, "+
-			"and the plugin has none of its own")
-	}
 	if err = checkAuth(c.Get("auth")); err != nil {
 		return err
 	}
@@ -73,7 +71,7 @@ func (d *docker) Configure(_ context.Context, text []byte) error {
 	if d.collects, err = newCollection(c); err != nil {
 		return err
 	}
-	d.engine, err = newEngine(c.Get("endpoint").Text())
+	d.engine, err = newEngine(c.Get("endpoint").Text(), c.Get("tls"))
 	return err
 }
 

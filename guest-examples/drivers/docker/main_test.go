@@ -241,9 +241,12 @@ func TestWithoutItsEngineTheDriverIsNotHealthy(t *testing.T) {
 	for config, says := range map[string]string{
 		`{"endpoint": "ssh://x"}`:                             "endpoint: want unix:///PATH",
 		`{"gc": {"dangling_containers": {"period": "soon"}}}`: "period",
-		`{"auth": {"helper": "ecr-login"}}`:                   "auth.helper: the credential helper docker-credential-ecr-login is not supported",
+		`{"auth": {"helper": "../ecr-login"}}`:                `auth.helper: "../ecr-login" is not what follows docker-credential- in the name of a program`,
+		`{"helper_directory": "bin"}`:                         "helper_directory",
 		`{"auth": {"config": "config.json"}}`:                 "auth.config: config.json is not an absolute path",
-		`{"tls": {"ca": "/ca.pem"}}`:                          "tls is not supported",
+		`{"tls": {"ca": "/ca.pem"}}`:                          "tls: the endpoint unix:///run/docker.sock is not tcp://HOST:PORT or https://HOST:PORT",
+		`{"endpoint": "tcp://h:1", "tls": {"ca": "ca.pem"}}`:  "tls.ca: ca.pem is not an absolute path",
+		`{"endpoint": "tcp://h:1", "tls": {"cert": "/c"}}`:    "tls: cert and key go together",
 		`{"gc": {"image_delay": "soon"}}`:                     "image_delay",
 	} {
 		require.ErrorContains(t, n.Configure(config), says)

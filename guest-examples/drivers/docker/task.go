@@ -148,14 +148,14 @@ func about(what string, err error) error {
 // by one that an earlier start of the task has left.
 func (d *docker) create(ctx context.Context, t *driver.TaskConfig, spec *specification) (string, error) {
 	name := containerName(t)
-	for attempt := 0; ; attempt++ {
+	for attempt := int64(0); ; attempt++ {
 		v, err := d.engine.ask(ctx, request{
 			method: "POST", path: "/containers/create", query: url.Values{"name": {name}}, body: spec.encoded(),
 		})
 		switch {
 		case err == nil:
 			return v.Get("Id").Text(), nil
-		case !isCode(err, abi.FailedPrecondition) && !strings.Contains(err.Error(), "already in use"), attempt == 3:
+		case !isCode(err, abi.FailedPrecondition) && !strings.Contains(err.Error(), "already in use"), attempt >= spec.attempts:
 			return "", about("failed to create container", err)
 		}
 		if err := d.removeLeft(ctx, t.AllocId, name); err != nil {

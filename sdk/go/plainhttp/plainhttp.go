@@ -25,6 +25,9 @@ import (
 // Header is one line of a header.
 type Header = wasmnodev1.HttpHeader
 
+// TLS is how the other side of a connection is verified, and how it verifies this one.
+type TLS = wasmnodev1.TlsOptions
+
 // Request is what is sent. The node follows no redirect.
 type Request struct {
 	Method string
@@ -32,6 +35,8 @@ type Request struct {
 	URL string
 	// Socket is the path of a unix socket to send it to; empty: the URL's host.
 	Socket string
+	// TLS is for a URL of https; nil: the roots of the node's system, for the host of the URL.
+	TLS    *TLS
 	Header []*Header
 	Body   []byte
 	// Stream, if it is not nil, is the body in place of Body, to its end. It is read until the
@@ -62,7 +67,7 @@ type Response struct {
 // [httpclient.Transport.RoundTrip]: https://pkg.go.dev/github.com/wasmnode/wasmnode/sdk/go/httpclient#Transport.RoundTrip
 func Do(ctx context.Context, r *Request) (*Response, error) {
 	var begun wasmnodev1.HttpRequestResponse
-	m := &wasmnodev1.HttpRequest{Method: r.Method, Url: r.URL, Socket: r.Socket, Headers: r.Header, Body: r.Body}
+	m := &wasmnodev1.HttpRequest{Method: r.Method, Url: r.URL, Socket: r.Socket, Tls: r.TLS, Headers: r.Header, Body: r.Body}
 	if r.Stream != nil {
 		m.Streamed, m.ContentLength = true, -1
 	}

@@ -223,6 +223,8 @@ pub struct DeviceDescribeResponse {
     pub version: String,
     /// JSON Schema (2020-12) of the plugin's own configuration; empty: takes none.
     pub plugin_config_schema: String,
+    /// As a driver's.
+    pub optional_capabilities: Vec<String>,
 }
 
 impl Message for DeviceDescribeResponse {
@@ -237,6 +239,9 @@ impl Message for DeviceDescribeResponse {
         if self.plugin_config_schema != String::default() {
             wire::put_text(to, 3, &self.plugin_config_schema);
         }
+        for value in &self.optional_capabilities {
+            wire::put_text(to, 4, value);
+        }
     }
 
     #[inline]
@@ -245,6 +250,7 @@ impl Message for DeviceDescribeResponse {
             1 => self.name = wire::take_text(v, budget)?,
             2 => self.version = wire::take_text(v, budget)?,
             3 => self.plugin_config_schema = wire::take_text(v, budget)?,
+            4 => self.optional_capabilities.push(wire::take_text(v, budget)?),
             _ => budget.nothing(),
         }
         Ok(())
@@ -1795,6 +1801,10 @@ pub struct DriverDescribeResponse {
     pub plugin_config_schema: String,
     /// JSON Schema (2020-12) of a task's `config` block; empty: takes none.
     pub task_config_schema: String,
+    /// Modules that the plugin imports, such as "wasmnode:kv/v1", and does without where
+    /// they are not granted: it is used all the same, and what it asks of them is
+    /// PERMISSION_DENIED.
+    pub optional_capabilities: Vec<String>,
 }
 
 impl Message for DriverDescribeResponse {
@@ -1815,6 +1825,9 @@ impl Message for DriverDescribeResponse {
         if self.task_config_schema != String::default() {
             wire::put_text(to, 5, &self.task_config_schema);
         }
+        for value in &self.optional_capabilities {
+            wire::put_text(to, 6, value);
+        }
     }
 
     #[inline]
@@ -1825,6 +1838,7 @@ impl Message for DriverDescribeResponse {
             3 => wire::merge(self.capabilities.get_or_insert_with(Default::default), v, budget)?,
             4 => self.plugin_config_schema = wire::take_text(v, budget)?,
             5 => self.task_config_schema = wire::take_text(v, budget)?,
+            6 => self.optional_capabilities.push(wire::take_text(v, budget)?),
             _ => budget.nothing(),
         }
         Ok(())

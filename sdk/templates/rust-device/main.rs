@@ -31,6 +31,7 @@ fn describe(_: DeviceDescribeRequest) -> Result<DeviceDescribeResponse, Error> {
         name: "@NAME@".into(),
         version: "0.1.0".into(),
         plugin_config_schema: include_str!("plugin_schema.json").into(),
+        ..Default::default()
     })
 }
 
