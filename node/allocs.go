@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -33,7 +34,11 @@ func (n *Node) watchLoop(ctx context.Context) {
 			continue
 		}
 		seen = news.Index
-		if !n.apply(news) {
+		all := n.apply(news)
+		if !wake.IsClosed(n.directed) {
+			close(n.directed)
+		}
+		if !all {
 			seen = 0 // the same again
 			select {
 			case <-time.After(roomTick):
@@ -301,8 +306,13 @@ func (n *Node) refuse(a *structs.Allocation, cause error) {
 }
 
 func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Allocation) (*alloc.Runner, error) {
+	var heard <-chan struct{}
+	if n.cfg.Elsewhere != nil { // what did not survive may run there
+		heard = n.directed
+	}
 	return alloc.New(alloc.Config{
 		Alloc:          a,
+		Heard:          heard,
 		Node:           n.self.get,
 		AllocsDir:      n.cfg.AllocsDir,
 		State:          n.cfg.State,

@@ -111,7 +111,8 @@ type Node struct {
 	// services keeps what is registered equal to what the runners want.
 	services *registrar
 
-	heard *heard // when the control plane was
+	heard    *heard        // when the control plane was
+	directed chan struct{} // closed when it has said what is to run, and the runners were told
 
 	ended      wake.Signal   // an allocation has ended, or its end was reported
 	destroying chan struct{} // one for each that is being collected; capacity GC.Parallel
@@ -204,6 +205,7 @@ func New(cfg Config) (*Node, error) {
 		report:      newReporter(cfg.ControlPlane, n.ID, cfg.Logger, ended.Set),
 		services:    newRegistrar(cfg.ControlPlane, n.ID, cfg.Logger),
 		ended:       ended,
+		directed:    make(chan struct{}),
 		heard:       newHeard(cfg.HeardFile, cfg.Logger),
 		destroying:  make(chan struct{}, cfg.GC.Parallel),
 		diskUse:     measureDisk,

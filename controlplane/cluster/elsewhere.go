@@ -126,26 +126,32 @@ func (cp *ControlPlane) address(ctx context.Context, nodeID, allocID string) (*u
 	if err != nil {
 		return nil, err
 	}
-	var got struct {
-		Node *struct {
-			Name, HTTPAddr string
-			TLSEnabled     bool
-		}
-	}
+	var got struct{ Node *wireNeighbour }
 	if err := cp.servers.call(ctx, "Node.GetNode", struct {
 		query
 		NodeID string
 	}{q, nodeID}, &got); err != nil {
 		return nil, err
 	}
-	switch {
-	case got.Node == nil:
+	if got.Node == nil {
 		return nil, fmt.Errorf("the servers have forgotten node %s, which it was on", nodeID)
-	case !isAddress(got.Node.HTTPAddr):
-		return nil, fmt.Errorf("node %.100q, which it was on, tells no address of its API that other nodes reach", got.Node.Name)
 	}
-	from := &url.URL{Scheme: "http", Host: got.Node.HTTPAddr, Path: "/v1/client/allocation/" + allocID + "/snapshot"}
-	if got.Node.TLSEnabled {
+	return got.Node.disk(allocID)
+}
+
+// wireNeighbour is what a node is to know of another one.
+type wireNeighbour struct {
+	Name, HTTPAddr string
+	TLSEnabled     bool
+}
+
+// disk is where that node has the disk of an allocation.
+func (n *wireNeighbour) disk(allocID string) (*url.URL, error) {
+	if !isAddress(n.HTTPAddr) {
+		return nil, fmt.Errorf("node %.100q, which it was on, tells no address of its API that other nodes reach", n.Name)
+	}
+	from := &url.URL{Scheme: "http", Host: n.HTTPAddr, Path: "/v1/client/allocation/" + allocID + "/snapshot"}
+	if n.TLSEnabled {
 		from.Scheme = "https"
 	}
 	return from, nil

@@ -94,6 +94,13 @@ func (cp *ControlPlane) Allocations(ctx context.Context, nodeID string, minIndex
 	}
 }
 
+// wireAssigned is which allocations a node has, at which index each has changed.
+type wireAssigned struct {
+	Allocs        map[string]uint64
+	MigrateTokens map[string]string
+	Index         uint64
+}
+
 // pull asks once what has changed, which may be nothing. Answered is false where it was woken
 // before servers have said anything: nothing is known of them then.
 func (cp *ControlPlane) pull(ctx context.Context, nodeID string, all bool) (news *structs.Assignments, answered bool, err error) {
@@ -101,11 +108,7 @@ func (cp *ControlPlane) pull(ctx context.Context, nodeID string, all bool) (news
 	if err != nil {
 		return nil, false, err
 	}
-	var told struct {
-		Allocs        map[string]uint64
-		MigrateTokens map[string]string
-		Index         uint64
-	}
+	var told wireAssigned
 	answered, err = cp.untilWoken(ctx, func(ctx context.Context) error {
 		return cp.servers.callFor(ctx, maxQuery+lateQuery, "Node.GetClientAllocs", struct {
 			query

@@ -71,7 +71,7 @@ func serveConns(t *testing.T, serve func(net.Conn)) (address string, conns chan 
 				return
 			}
 			conns <- struct{}{}
-			running.Go(func() { defer conn.Close(); serve(conn) })
+			running.Go(func() { serve(conn); _ = conn.Close() })
 		}
 	})
 	t.Cleanup(func() { l.Close(); running.Wait() })
@@ -104,7 +104,7 @@ func garbling(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	defer mux.Close()
+	defer func() { _ = mux.Close() }()
 	if st, err := mux.AcceptStream(); err == nil {
 		_, _ = st.Write([]byte{0xc1})
 	}

@@ -21,6 +21,7 @@ declare -A counts=(
 	[FuzzArguments]=10000          # each is that of every request
 	[FuzzReadRecording]=10000      # each is read and written twice
 	[FuzzAllocation]=5000          # each reads a whole job
+	[FuzzReply]=10000              # each is read as a dozen answers
 )
 
 output=$(mktemp)

@@ -36,6 +36,9 @@ type Config struct {
 	SecretsInMemory bool
 	// Left is what outlived the last agent; optional: that is not known.
 	Left task.Left
+	// Heard is closed when the control plane has said what is to run since the agent began, and the
+	// runner has that by Update; optional: see [task.Config].
+	Heard <-chan struct{}
 	// StateUpdated is called with every new state, one call at a time. It must not
 	// block and must not call back into the runner. The state is read-only.
 	StateUpdated func(*structs.AllocationState)

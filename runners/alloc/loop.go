@@ -7,6 +7,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -23,6 +24,7 @@ type loop struct {
 	deregistered chan struct{}
 	expired      bool
 	running      bool // the tasks' runners were started
+	heard        bool // the control plane was, since the agent began
 	timer        *time.Timer
 }
 
@@ -46,9 +48,12 @@ func (r *Runner) run() {
 	defer func() { r.checks.follow(nil, true) }()
 	prepared := l.prepare()
 	tasks := make(chan struct{}) // closed when all tasks' runners have returned
+	heard := r.cfg.Heard
 	l.step()
 	for {
 		select {
+		case <-heard: // nil: never
+			heard, l.heard = nil, true
 		case err := <-prepared:
 			prepared = nil
 			l.step() // the reason was recorded by what ended the preparation
@@ -202,6 +207,9 @@ func (l *loop) step() {
 		l.beginKill(&killing{poststop: true, reason: func(*nomad.Task) *structs.TaskEvent {
 			return structs.NewTaskEvent(structs.EventKilling).WithKillReason(expiredDescription)
 		}})
+	}
+	if l.heard && l.kill == nil && r.heard != nil && !wake.IsClosed(r.heard) {
+		close(r.heard)
 	}
 	if !shuttingDown {
 		l.killNext(states, now)

@@ -47,6 +47,9 @@ type Runner struct {
 	stopPreparing context.CancelFunc
 
 	reported bool // a state was reported; the loop's own
+	// heard is closed when tasks that did not survive may start again: the control plane was heard, and
+	// wants them; nil: they may at once.
+	heard chan struct{}
 
 	waitCh     chan struct{}
 	shutdownCh chan struct{}
@@ -90,6 +93,9 @@ func New(cfg Config) (*Runner, error) {
 		shutdownCh: make(chan struct{}),
 		destroyCh:  make(chan struct{}),
 	}
+	if cfg.Heard != nil {
+		r.heard = make(chan struct{})
+	}
 	r.preparing, r.stopPreparing = context.WithCancel(context.Background())
 	r.hooks = r.buildHooks()
 	for _, t := range group.Tasks {
@@ -112,7 +118,7 @@ func (r *Runner) addTask(t *nomad.Task) error {
 	of := stageOf(t)
 	tr, err := task.New(task.Config{
 		Alloc: r.alloc, Task: t.Name, Node: r.cfg.Node, Dir: dir, State: r.cfg.State,
-		Dispense: r.cfg.Dispense, Network: r.networkGiven, Devices: r.cfg.Devices, HostEnv: r.cfg.HostEnv, Left: r.cfg.Left, Limits: r.cfg.Limits, ReservedCores: r.cfg.ReservedCores, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
+		Dispense: r.cfg.Dispense, Network: r.networkGiven, Devices: r.cfg.Devices, HostEnv: r.cfg.HostEnv, Left: r.cfg.Left, Heard: r.heard, Limits: r.cfg.Limits, ReservedCores: r.cfg.ReservedCores, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
 		Gate:  func() <-chan struct{} { return r.order.gate(of) },
 		Hooks: r.taskHooks(t.Name), Services: r.cfg.Lookup, Variables: r.cfg.Variables, Identities: r.cfg.Identities, API: r.cfg.API, SecretsInMemory: r.cfg.SecretsInMemory,
 	})

@@ -7,8 +7,11 @@ import (
 	"slices"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
+
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/runners/restart"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -38,16 +41,48 @@ func (r *Runner) recoverRun() (phase, restart.Event) {
 	case r.found():
 		return r.hold(err)
 	}
+	ran, with := wasRunning(r.rec.visible()), cmp.Or(r.gone, "the restart of the agent")
+	heard := r.awaitHeard(with, err)
+	if !heard && r.killed.Err() == nil {
+		return phaseDetached, restart.Event{}
+	}
 	r.forget()
 	each(r, func(h ExitedHook) error { return r.bounded(h.Exited) })
-	if !wasRunning(r.rec.visible()) {
+	switch {
+	case !heard:
+		return phaseDecide, restart.Event{}
+	case !ran:
 		// It was being started when the agent died, and it was never seen to run.
 		if err := r.save(); err != nil {
 			r.logger.Error("forget a start that was interrupted", "error", err)
 		}
 		return phaseStart, restart.Event{}
 	}
-	return r.startLost(cmp.Or(r.gone, "the restart of the agent"), err), restart.Event{}
+	return r.startLost(with, err), restart.Event{}
+}
+
+// awaitHeard holds a task whose run did not survive until the control plane was heard, and reports
+// whether it goes on then: it may be killed meanwhile, or left to the next agent. The run stays stored until then: an agent that dies meanwhile leaves it to
+// the next to wait.
+func (r *Runner) awaitHeard(with string, lost error) bool {
+	alloc, _ := r.current()
+	if r.cfg.Heard == nil || structs.Deref(alloc.Job.Type) == nomad.JobTypeSystem || wake.IsClosed(r.cfg.Heard) {
+		return true
+	}
+	r.logger.Info("the task did not survive, and waits until the control plane was heard", "error", lost)
+	r.commit(func(s *status) bool {
+		if last := len(s.state.Events) - 1; last < 0 || s.state.Events[last].Type != structs.EventFailedRestoring {
+			s.state.Append(structs.NewTaskEvent(structs.EventFailedRestoring).
+				WithMessage(fmt.Sprintf("Task did not survive %s, and does not start again before servers were heard: %v", with, lost)))
+		}
+		s.state.Enter(structs.TaskPending, time.Now())
+		return true
+	})
+	select {
+	case <-r.cfg.Heard:
+	case <-r.active.Done():
+	}
+	return r.active.Err() == nil
 }
 
 // ended is what follows on a run whose end is recorded: what is left of it is destroyed, and

@@ -193,6 +193,43 @@ func TestATaskThatDidNotSurviveStartsAgainAtOnceWhateverItsPolicy(t *testing.T) 
 	}
 }
 
+// Where it may run elsewhere meanwhile, it waits until the control plane was heard, or it is killed.
+func TestATaskThatDidNotSurviveIsHeldUntilTheControlPlaneWasHeard(t *testing.T) {
+	const waits = "Failed Restoring Task: Task did not survive the restart of the agent, and does not start again before servers were heard: task not found for given id"
+	lost := func(f *fixture, heard chan struct{}) {
+		f.start()
+		synctest.Wait()
+		f.world.Lose()
+		f.cfg.Heard = heard
+		f.restartAgent()
+		synctest.Wait()
+		require.Equal(t, []string{received, setup, begun, waits}, f.events())
+		require.Equal(t, structs.TaskPending, f.r.State().State)
+	}
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		heard := make(chan struct{})
+		lost(f, heard)
+		f.restartAgent()
+		synctest.Wait()
+		require.Equal(t, []string{received, setup, begun, waits}, f.events(), "the next agent waits as well")
+		close(heard)
+		synctest.Wait()
+		require.Equal(t, []string{received, setup, begun, waits, begun}, f.events())
+		require.Zero(t, f.r.State().Restarts)
+		f.finish()
+	})
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		lost(f, make(chan struct{}))
+		f.r.Kill(nil)
+		<-f.r.WaitCh()
+		require.Equal(t, []string{received, setup, begun, waits, killing, killed}, f.events())
+		require.Equal(t, 1, f.world.Started("web"))
+		f.finish()
+	})
+}
+
 // Not every run is lost with the machine: what its driver still knows goes on.
 func TestATaskThatIsThoughtGoneAndIsThereGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -57,6 +57,10 @@ type Config struct {
 	API API
 	// Left is what outlived the last agent; optional: that is not known.
 	Left Left
+	// Heard is closed when the control plane has said what is to run since the agent began: a task whose
+	// run did not survive is not started again before, since it may run elsewhere meanwhile; optional:
+	// there is nowhere else. Tasks of system jobs do not wait, as with Nomad: there is one on each node.
+	Heard <-chan struct{}
 	// SecretsInMemory has the secrets directory be in memory; otherwise it is on the disk.
 	SecretsInMemory bool
 	// Devices has the devices reserved that the task was given; optional: a task that

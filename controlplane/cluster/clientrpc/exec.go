@@ -90,13 +90,17 @@ func (e *execStream) Receive(in *nomad.ExecStreamingInput) error {
 	if err := e.conn.Decode(&message); err != nil {
 		return err
 	}
-	if message.Stdin != nil {
-		in.Stdin = &nomad.ExecStreamingIOOperation{Data: message.Stdin.Data, Close: message.Stdin.Close}
+	message.into(in)
+	return nil
+}
+
+func (m *execInput) into(in *nomad.ExecStreamingInput) {
+	if m.Stdin != nil {
+		in.Stdin = &nomad.ExecStreamingIOOperation{Data: m.Stdin.Data, Close: m.Stdin.Close}
 	}
-	if size := message.TtySize; size != nil {
+	if size := m.TtySize; size != nil {
 		in.TTYSize = &nomad.TerminalSize{Height: int(size.Height), Width: int(size.Width)}
 	}
-	return nil
 }
 
 // Send implements [clientapi.ExecConn].

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
@@ -81,6 +82,30 @@ func FuzzArguments(f *testing.F) {
 			if err := s.serve(t.Context(), method, decode, nil); err == nil || strings.Contains(err.Error(), "internal error") {
 				t.Fatalf("%s: %v", method, err)
 			}
+		}
+	})
+}
+
+// FuzzExecInput reads what a hostile server may send into a command.
+func FuzzExecInput(f *testing.F) {
+	for _, seed := range []any{
+		args{"Stdin": args{"Data": []byte("ls\n"), "Close": true}, "TtySize": args{"Height": 24, "Width": -1}, "Setup": nil}, args{"Stdin": nil}, []any{1},
+	} {
+		raw, err := wire.Marshal(seed)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var message execInput
+		if wire.Unmarshal(raw, &message) != nil {
+			return
+		}
+		var in nomad.ExecStreamingInput
+		message.into(&in)
+		if in.Stdin != nil && len(in.Stdin.Data) > len(raw) {
+			t.Fatalf("%d bytes of %d", len(in.Stdin.Data), len(raw))
 		}
 	})
 }
