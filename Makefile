@@ -179,7 +179,7 @@ fuzz: ## fuzz every target a number of times, FUZZSCALE times that, or for FUZZT
 	@internal/tools/fuzz.sh
 
 .PHONY: conform
-conform: compilers engines machines java build ## check all example plugins against the contract; docker with containers, unless WITHOUT_CONTAINERS is set
+conform: compilers engines machines java build ## check all example plugins against the contract; docker and containerd with containers, unless WITHOUT_CONTAINERS is set
 	@internal/tools/conform.sh
 
 .PHONY: demo

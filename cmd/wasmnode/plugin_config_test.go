@@ -1,13 +1,17 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/sdk/go/conform"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
 )
 
@@ -55,4 +59,44 @@ func TestATestGivesATasksConfigAsAJobFileHasIt(t *testing.T) {
 	require.ErrorContains(t, err, `config:1,11: `)
 	require.ErrorContains(t, node.ConfigureHCL("nonsense = 1"), "config.nonsense: ")
 	require.NoError(t, node.ConfigureHCL(""))
+}
+
+// ended is a test that ends as it fails, with what it said.
+type ended struct {
+	*testing.T
+	text string
+}
+
+// Fatalf implements [drivertest.T].
+func (e *ended) Fatalf(format string, args ...any) {
+	e.text = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// TestATestChecksAPluginAgainstTheContract is about drivertest, which asks this program.
+func TestATestChecksAPluginAgainstTheContract(t *testing.T) {
+	t.Setenv(drivertest.Program, binary)
+	t.Setenv("XDG_CACHE_HOME", newWorkshop(t).dir)
+	fails := func(wasm []byte, c drivertest.Contract) string {
+		e := &ended{T: t}
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			drivertest.Conform(e, wasm, c)
+		}()
+		<-over
+		return e.text
+	}
+	report := drivertest.Conform(t, driver(t, "raw_exec"), drivertest.Contract{
+		Task: "command = \"/bin/sleep\"\nargs = [\"60\"]", Grants: []string{`process { commands = ["/bin/sleep"] }`}, Timeout: time.Minute,
+	})
+	assert.Equal(t, "raw_exec", report.Plugin)
+	assert.Greater(t, report.Count(conform.OK), 40)
+	assert.Regexp(t, `^drivertest: [12] checks of the contract failed\nstop_task: driver_stop_task: UNKNOWN: no`,
+		fails(driver(t, "mock"), drivertest.Contract{Task: `stop_error = "no"`, Timeout: time.Minute}))
+	assert.Regexp(t, `^drivertest: 1 checks of the contract failed\nload: `, fails([]byte("text"), drivertest.Contract{}))
+	assert.Regexp(t, `^drivertest: .* plugin conform: exit status 1: -task:1,.*`, fails(driver(t, "mock"), drivertest.Contract{Task: "a b"}))
+	t.Setenv(drivertest.Program, "")
+	t.Setenv("PATH", "")
+	assert.Equal(t, "drivertest: the program wasmnode is not on PATH: install it, or set WASMNODE to its path", fails(nil, drivertest.Contract{}))
 }

@@ -55,9 +55,6 @@ isolated='process {
   users     = ["nobody"]
   isolation = "full"
 }'
-conform containerd-driver -grant 'net {
-  sockets = ["/nonexistent.sock"]
-}'
 if have exec /bin/sleep; then
 	conform exec -grant "$isolated" -task 'command = "/bin/sleep"
 args = ["3600"]'
@@ -119,19 +116,22 @@ fi
 
 # An engine has a directory on a disk, and its image one program. As the first process of a
 # container that ends only by signals that it handles.
+command='command = "/bin/sh"
+args = ["-c", "trap exit TERM; while :; do sleep 0.1; done"]'
 engine=
 end_engine() {
 	[ -n "$engine" ] || return 0
 	kill "$engine" && wait "$engine" || true
 	engine=
 	! mountpoint -q "$disk/exec/netns/default" || umount "$disk/exec/netns/default"
-	rm -rf "$disk"
+	rm -rf "$disk" "/run/containerd/runc/$(basename "$disk")"
 	find /sys/fs/cgroup -depth -type d -path "*/$(basename "$disk")*" -exec rmdir {} + || true
 }
 trap 'end_engine; rm -rf "$home"' EXIT
 
-# containers checks the driver with the engine whose client is called with the arguments.
-containers() {
+# started waits until the engine answers its client, which is called with the arguments, and makes
+# the files of the image.
+started() {
 	local tries=0
 	until "$@" version >/dev/null 2>&1; do
 		kill -0 "$engine" && [ $((tries += 1)) -lt 600 ] || { cat "$disk/log"; return 1; }
@@ -140,6 +140,12 @@ containers() {
 	mkdir -p "$disk/root/bin" "$disk/root/tmp"
 	cp /bin/busybox "$disk/root/bin/sh"
 	ln -s sh "$disk/root/bin/sleep"
+	ln -s sh "$disk/root/bin/true"
+}
+
+# docker_tasks checks the driver with the engine whose client is called with the arguments.
+docker_tasks() {
+	started "$@" || return 1
 	tar -C "$disk/root" -c . | "$@" import - localhost/conform:1 >"$disk/imported"
 	cat >"$home/docker.hcl" <<-END
 		plugin "docker" {
@@ -159,26 +165,74 @@ containers() {
 		  }
 		}
 	END
-	conform docker -timeout 1m -config "$home/docker.hcl" -task 'image = "localhost/conform:1"
-command = "/bin/sh"
-args = ["-c", "trap exit TERM; while :; do sleep 0.1; done"]
-network_mode = "none"'
+	conform docker -timeout 1m -config "$home/docker.hcl" -task "image = \"localhost/conform:1\"
+$command
+network_mode = \"none\""
 	"$@" ps -aq | xargs -r "$@" rm -f >"$disk/removed"
 }
 
+# containerd_tasks does the same for containerd.
+containerd_tasks() {
+	started "$@" || return 1
+	mkdir "$disk/image"
+	tar -C "$disk/root" -cf "$disk/image/layer.tar" .
+	cat >"$disk/image/config.json" <<-END
+		{"architecture": "$(go env GOARCH)", "os": "linux", "rootfs": {"type": "layers", "diff_ids": ["sha256:$(sha256sum <"$disk/image/layer.tar" | cut -d ' ' -f 1)"]}}
+	END
+	echo '[{"Config": "config.json", "RepoTags": ["localhost/conform:1"], "Layers": ["layer.tar"]}]' >"$disk/image/manifest.json"
+	tar -C "$disk/image" -cf "$disk/image.tar" .
+	"$@" images import "$disk/image.tar" >"$disk/imported" || return 1
+	cat >"$home/containerd.hcl" <<-END
+		plugin "containerd-driver" {
+		  config {
+		    endpoint  = "unix://$disk/s"
+		    namespace = "$(basename "$disk")"
+		  }
+		  grant {
+		    net {
+		      sockets = ["$disk/s"]
+		    }
+		  }
+		}
+	END
+	conform containerd-driver -timeout 1m -config "$home/containerd.hcl" -task "image = \"localhost/conform:1\"
+$command"
+	"$@" tasks list --quiet | xargs -r "$@" tasks rm --force
+	"$@" containers list --quiet | xargs -r "$@" containers rm
+}
+
 if [ -n "${WITHOUT_CONTAINERS:-}" ]; then
-	echo "docker starts no task: that is left to make conform and make check-full"
-	conform docker -grant 'http { endpoint "unix:/nonexistent.sock" { paths = ["/"] } }' -grant 'kv { enabled = true }'
-elif have docker dockerd docker runc /bin/busybox; then
+	echo "docker and containerd start no tasks: that is left to make conform and make check-full"
+fi
+if [ -z "${WITHOUT_CONTAINERS:-}" ] && have docker dockerd docker runc /bin/busybox; then
 	disk=$(mktemp -d /var/tmp/wnXXXX)
 	dockerd -H "unix://$disk/s" --data-root "$disk/data" --exec-root "$disk/exec" -p "$disk/pid" --bridge=none --iptables=false \
 		--ip-forward=false --ip-masq=false --containerd-namespace "$(basename "$disk")" \
 		--containerd-plugins-namespace "$(basename "$disk")-plugins" --cgroup-parent "/$(basename "$disk")" >"$disk/log" 2>&1 &
 	engine=$!
-	containers docker -H "unix://$disk/s" || failed=1
+	docker_tasks docker -H "unix://$disk/s" || failed=1
 	end_engine
 else
 	conform docker -grant 'http { endpoint "unix:/nonexistent.sock" { paths = ["/"] } }' -grant 'kv { enabled = true }'
+fi
+if [ -z "${WITHOUT_CONTAINERS:-}" ] && have containerd containerd ctr runc /bin/busybox; then
+	disk=$(mktemp -d /var/tmp/wnXXXX)
+	cat >"$disk/config.toml" <<-END
+		version = 2
+		root = "$disk/data"
+		state = "$disk/state"
+		disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.internal.v1.opt"]
+		[grpc]
+		  address = "$disk/s"
+		[ttrpc]
+		  address = "$disk/t"
+	END
+	containerd --config "$disk/config.toml" >"$disk/log" 2>&1 &
+	engine=$!
+	containerd_tasks ctr --address "$disk/s" --namespace "$(basename "$disk")" || failed=1
+	end_engine
+else
+	conform containerd-driver -grant 'net { sockets = ["/nonexistent.sock"] }'
 fi
 for name in example assemblyscript_example c_example rust_example zig_example; do
 	printf 'plugin "%s" {\n  config { dir = "%s" }\n  grant {\n    fs { read_only = ["%s"] }\n  }\n}\n' "$name" "$home/devices" "$home/devices" >"$home/$name.hcl"

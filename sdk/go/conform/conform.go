@@ -207,8 +207,11 @@ func (r *run) callWithin(limit time.Duration, c Call) Outcome {
 }
 
 // ask makes a call and decodes its answer. A fault is a [*faultError].
-func (r *run) ask(c Call, answer message) error {
-	out := r.call(c)
+func (r *run) ask(c Call, answer message) error { return r.askWithin(r.opts.Timeout, c, answer) }
+
+// askWithin is ask with a time of its own.
+func (r *run) askWithin(limit time.Duration, c Call, answer message) error {
+	out := r.callWithin(limit, c)
 	switch _, answered := asAnswer(out.Err); {
 	case answered:
 		return out.Err

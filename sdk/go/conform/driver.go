@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -160,7 +161,7 @@ func (r *run) alone(t *taken) error {
 	if !r.has(abi.OpDriverWaitTask) {
 		return problem
 	}
-	_, err := r.wait(t)
+	_, err := r.look(t)
 	if err != nil && optional(err) == nil {
 		return problem
 	}
@@ -198,10 +199,20 @@ func (r *run) replace(t *taken, h *wasmnodev1.TaskHandle) error {
 	return r.checkHandle(t)
 }
 
-// wait asks once how a task ended; nil: it runs.
-func (r *run) wait(t *taken) (*wasmnodev1.ExitResult, error) {
+// waitTime is how long a driver is left to wait for a task that runs.
+const waitTime = 5 * time.Second
+
+// wait asks how a task ended.
+func (r *run) wait(t *taken) (*wasmnodev1.ExitResult, error) { return r.waitWithin(r.opts.Timeout, t) }
+
+// look asks once how a task ended; nil: it runs. A driver that waits until the end has no answer.
+func (r *run) look(t *taken) (*wasmnodev1.ExitResult, error) {
+	return r.waitWithin(min(r.opts.Timeout, waitTime), t)
+}
+
+func (r *run) waitWithin(limit time.Duration, t *taken) (*wasmnodev1.ExitResult, error) {
 	var answer wasmnodev1.DriverWaitTaskResponse
-	err := r.ask(r.about(t, abi.OpDriverWaitTask, &wasmnodev1.DriverWaitTaskRequest{TaskId: t.config.Id, Handle: t.handle}), &answer)
+	err := r.askWithin(limit, r.about(t, abi.OpDriverWaitTask, waitFor(t)), &answer)
 	return answer.Result, err
 }
 
@@ -232,7 +243,7 @@ func (r *run) destroyRunning(t *taken) error {
 	if !r.has(abi.OpDriverDestroyTask) || !r.has(abi.OpDriverWaitTask) {
 		return nil
 	}
-	if result, err := r.wait(t); err != nil || result != nil {
+	if result, err := r.look(t); err != nil || result != nil {
 		return nil // whether it runs is not known, or it has ended
 	}
 	err := r.answers(t, abi.OpDriverDestroyTask, &wasmnodev1.DriverDestroyTaskRequest{TaskId: t.config.Id, Handle: t.handle})

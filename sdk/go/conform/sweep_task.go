@@ -2,7 +2,6 @@ package conform
 
 import (
 	"strings"
-	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -16,9 +15,6 @@ type taskCall struct {
 	// it ends or destroys.
 	ended, alone bool
 }
-
-// waitTime is how long a driver is left to wait for a task that runs.
-const waitTime = time.Second
 
 // taskCalls are the operations whose uses of capabilities are failed. The signal is one that
 // leaves a process as it is.

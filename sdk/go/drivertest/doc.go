@@ -12,6 +12,11 @@
 // of the agent is [Node.Restart], another build of the driver [Node.Upgrade], and time for a
 // compiled driver is a [Clock]. [Node.TaskHCL] takes a config block as a job file has it.
 //
+// [Conform] tries the compiled plugin on what the contract asks of every plugin, so that
+// `go test` does it as well:
+//
+//	drivertest.Conform(t, guestbuild.Plugin(t, "."), drivertest.Contract{Task: `greeting = "hi"`})
+//
 // It shares nothing with the node's own host but the contract in abi, which makes it
 // a second reading of that contract. Start reading at [Node].
 package drivertest

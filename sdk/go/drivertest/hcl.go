@@ -14,8 +14,21 @@ import (
 )
 
 // Program is the environment variable with the path of the program wasmnode, which reads HCL for
-// a test; without it the one on PATH does.
+// a test, and checks plugins; without it the one on PATH does.
 const Program = "WASMNODE"
+
+// find returns the path of the program. The test fails when there is none.
+func find(t T) string {
+	t.Helper()
+	if program := os.Getenv(Program); program != "" {
+		return program
+	}
+	program, err := exec.LookPath("wasmnode")
+	if err != nil {
+		t.Fatalf("drivertest: the program wasmnode is not on PATH: install it, or set %s to its path", Program)
+	}
+	return program
+}
 
 // TaskHCL is [Node.Task] with what is in the config block as a job file has it: the program
 // wasmnode reads it, checks it and fills in defaults, as on a node.
@@ -54,17 +67,10 @@ func (n *core) ConfigureHCL(config string) error {
 	return n.Configure(string(decoded))
 }
 
-// checkHCL has the program check a block against a schema. The test fails when there is no such
-// program.
+// checkHCL has the program check a block against a schema.
 func (n *core) checkHCL(schema, config string) ([]byte, error) {
 	n.t.Helper()
-	program := os.Getenv(Program)
-	if program == "" {
-		var err error
-		if program, err = exec.LookPath("wasmnode"); err != nil {
-			n.t.Fatalf("drivertest: the program wasmnode reads HCL, and is not on PATH: install it, or set %s to its path", Program)
-		}
-	}
+	program := find(n.t)
 	file := filepath.Join(n.t.TempDir(), "schema.json")
 	if err := os.WriteFile(file, []byte(schema), 0o600); err != nil {
 		n.t.Fatalf("drivertest: %v", err)
