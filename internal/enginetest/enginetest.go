@@ -30,7 +30,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/certtest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
