@@ -141,6 +141,9 @@ func runSession(t *testing.T, commands []string) string {
 		require.NoError(t, err)
 		require.NoError(t, os.Symlink(target, filepath.Join(work, name)))
 	}
+	if strings.Contains(script.String(), nextVersion) {
+		buildNext(t, filepath.Join(work, nextVersion))
+	}
 	var out bytes.Buffer
 	shell := exec.CommandContext(ctx, "bash", "-c", script.String())
 	shell.Dir = work
@@ -154,6 +157,17 @@ func runSession(t *testing.T, commands []string) string {
 	err := <-exited
 	require.NoError(t, err, out.String())
 	return strings.ReplaceAll(out.String(), work, "/home/me/wasmnode")
+}
+
+// nextVersion is another build of the program, for a page that upgrades a node.
+const nextVersion = "bin/next/wasmnode"
+
+func buildNext(t *testing.T, path string) {
+	t.Helper()
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X github.com/wasmnode/wasmnode/agent.Version=0.1.1", "-o", path, "./cmd/wasmnode")
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
 }
 
 func quote(s string) string {

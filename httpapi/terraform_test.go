@@ -149,3 +149,71 @@ func TestTokensPoliciesAndVariablesAreMadeAsTerraformDoes(t *testing.T) {
 	_, _, err = client.Variables().Read("app/db", at)
 	require.ErrorIs(t, err, nomad.ErrVariablePathNotFound, "by which Terraform knows that a variable is gone")
 }
+
+func TestANamespaceIsAppliedAsTerraformDoes(t *testing.T) {
+	w := newWorld(t)
+	namespaces := w.Client.Namespaces()
+	for _, description := range []string{"d", "another"} { // it is changed as it is made
+		_, err := namespaces.Register(&nomad.Namespace{Name: "team", Description: description, Meta: map[string]string{"k": "v"}}, nil)
+		require.NoError(t, err)
+		read, _, err := namespaces.Info("team", nil)
+		require.NoError(t, err)
+		require.Equal(t, description, read.Description, "or Terraform would see a drift")
+		require.Equal(t, map[string]string{"k": "v"}, read.Meta)
+		require.Empty(t, read.Quota)
+	}
+	_, err := namespaces.Delete("team", nil)
+	require.NoError(t, err)
+	_, _, err = namespaces.Info("team", nil)
+	require.ErrorContains(t, err, "404", "by which Terraform knows that a namespace is gone")
+}
+
+func TestARoleIsAppliedAsTerraformDoes(t *testing.T) {
+	d := divide(t)
+	roles := d.client.ACLRoles()
+	made, _, err := roles.Create(&nomad.ACLRole{Name: "ci", Description: "d", Policies: []*nomad.ACLRolePolicyLink{{Name: "team"}}}, nil)
+	require.NoError(t, err)
+	read, _, err := roles.Get(made.ID, nil)
+	require.NoError(t, err)
+	require.Equal(t, made, read, "or Terraform would see a drift")
+	_, _, err = roles.Update(&nomad.ACLRole{ID: made.ID, Name: "cd", Policies: []*nomad.ACLRolePolicyLink{{Name: "readonly"}}}, nil)
+	require.NoError(t, err)
+	read, _, err = roles.Get(made.ID, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"cd", ""}, []string{read.Name, read.Description})
+	require.Equal(t, []*nomad.ACLRolePolicyLink{{Name: "readonly"}}, read.Policies)
+	_, err = roles.Delete(made.ID, nil)
+	require.NoError(t, err)
+	_, _, err = roles.Get(made.ID, nil)
+	require.ErrorContains(t, err, "404", "by which Terraform knows that a role is gone")
+}
+
+// A volume is made, asked for until it is ready, and found as it was wanted.
+func TestADynamicHostVolumeIsAppliedAsTerraformDoes(t *testing.T) {
+	w := newWorld(t, "mock")
+	volumes, at := w.Client.HostVolumes(), &nomad.QueryOptions{Namespace: "default"}
+	wanted := &nomad.HostVolume{
+		Namespace: "default", Name: "tf", PluginID: "mkdir", NodePool: "default", Parameters: map[string]string{"mode": "0700"},
+		RequestedCapabilities: []*nomad.HostVolumeCapability{{AttachmentMode: "file-system", AccessMode: "single-node-writer"}},
+		Constraints:           []*nomad.Constraint{{LTarget: "${attr.kernel.name}", RTarget: "linux", Operand: "="}},
+	}
+	answer, _, err := volumes.Create(&nomad.HostVolumeCreateRequest{Volume: wanted}, &nomad.WriteOptions{Namespace: "default"})
+	require.NoError(t, err)
+	var read *nomad.HostVolume
+	require.Eventually(t, func() bool {
+		read, _, err = volumes.Get(answer.Volume.ID, at)
+		return err == nil && read.State == nomad.HostVolumeStateReady
+	}, time.Minute, time.Millisecond)
+	require.Equal(t, wanted.Parameters, read.Parameters, "or Terraform would see a drift")
+	require.Equal(t, wanted.RequestedCapabilities, read.RequestedCapabilities)
+	require.Equal(t, wanted.Constraints, read.Constraints)
+	require.DirExists(t, read.HostPath)
+	again := *read
+	changed, _, err := volumes.Create(&nomad.HostVolumeCreateRequest{Volume: &again}, nil)
+	require.NoError(t, err)
+	require.Equal(t, read.ID, changed.Volume.ID, "a change is one of the same volume")
+	_, _, err = volumes.Delete(&nomad.HostVolumeDeleteRequest{ID: read.ID}, &nomad.WriteOptions{Namespace: "default"})
+	require.NoError(t, err)
+	_, _, err = volumes.Get(read.ID, at)
+	require.ErrorContains(t, err, "404", "by which Terraform knows that a volume is gone")
+}

@@ -87,6 +87,14 @@ func TestATaskReadsAVariable(t *testing.T) {
 		return a.ID != alloc.ID && a.ClientStatus == nomad.AllocClientStatusFailed &&
 			tells(`variable "nomad/jobs/other" in namespace "default": Permission denied: with ACLs, the policy of a task's identity is to read nomad/jobs, nomad/jobs/reading, nomad/jobs/reading/g, nomad/jobs/reading/g/t in namespace "default", and no policy is attached to it`)(a)
 	})
+
+	n.out(t, "job", "stop", "-detach", "-purge", "reading")
+	rules := "namespace \"default\" {\n  variables {\n    path \"shared/*\" {\n      capabilities = [\"read\"]\n    }\n  }\n}\n"
+	n.out(t, "acl", "policy", "apply", "-namespace", "default", "-job", "reading", "sharing", write(t, filepath.Join(t.TempDir(), "sharing.hcl"), rules))
+	require.Zero(t, n.run(t, "job", "run", "-detach", file("nomad/jobs/other")).code)
+	n.awaitAlloc(t, "reading", func(a *nomad.AllocationListStub) bool {
+		return a.ClientStatus == nomad.AllocClientStatusFailed && tells(`in namespace "default", and what is attached to it, sharing, does not allow it`)(a)
+	})
 }
 
 // sayingJob has its driver say what it was told, in an event and in an error.
