@@ -161,7 +161,7 @@ type conditionJSON struct {
 	Part      string     `json:"part"` // "client" or "server"
 	Unhealthy bool       `json:"unhealthy"`
 	Text      string     `json:"text"`
-	Since     *time.Time `json:"since,omitempty"`  // none: it passes, or was there when the agent started
+	Since     *time.Time `json:"since,omitempty"` // none: it passes, or was there when the agent started
 	Remedy    string     `json:"remedy,omitempty"`
 }
 

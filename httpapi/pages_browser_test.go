@@ -128,6 +128,38 @@ func (b *browser) is(expression string) {
 	require.True(b.t, is, expression)
 }
 
+// luminance has a page compute how bright a color is, as WCAG says, and what is behind an element.
+const luminance = `
+  const bright = (color) => {
+    const [r, g, b] = color.match(/[0-9.]+/g).slice(0, 3).map((c) => c / 255).map((c) => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (e) => {
+    for (; e; e = e.parentElement) {
+      const color = getComputedStyle(e).backgroundColor;
+      if (color !== "rgba(0, 0, 0, 0)" && color !== "transparent") return color;
+    }
+    return "rgb(255, 255, 255)";
+  };
+`
+
+// brightness is an expression of how bright it is behind an element.
+func brightness(selector string) string {
+	return `(() => {` + luminance + `return bright(behind(document.querySelector("` + selector + `"))); })()`
+}
+
+// faintTexts are those that are shown with less contrast than WCAG AA asks for.
+const faintTexts = `(() => {` + luminance + `
+  const faint = [];
+  for (const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); walker.nextNode();) {
+    const e = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !e.checkVisibility() || !e.getClientRects().length) continue;
+    const [a, b] = [bright(getComputedStyle(e).color), bright(behind(e))].sort((a, b) => b - a);
+    if ((a + 0.05) / (b + 0.05) < 4.5) faint.push(e.tagName + ": " + walker.currentNode.data.trim());
+  }
+  return faint;
+})()`
+
 // TestThePageInABrowser looks at the pages of one agent with one browser, as people do.
 func TestThePageInABrowser(t *testing.T) {
 	if testing.Short() {
@@ -138,6 +170,10 @@ func TestThePageInABrowser(t *testing.T) {
 	ticking := w.run(t, mock("ticking", map[string]any{"stdout_string": "tick\n", "stdout_repeat": 100000, "stdout_repeat_duration": "50ms"}), "running")
 	b := newBrowser(t)
 	pages := []string{"/ui/", "/ui/jobs", "/ui/jobs/ticking@default", "/ui/deployments", "/ui/evaluations", "/ui/allocations/" + alloc.ID, "/ui/plugins", "/ui/devices", "/ui/clients/" + alloc.NodeID}
+	// A directory, a file and a log are not what events tell of.
+	files := "/ui/allocations/" + ticking.ID + "/fs/"
+	still := []string{files, files + "alloc/logs", files + "alloc/logs/task.stdout.0", "/ui/allocations/" + ticking.ID + "/logs/task?type=stderr"}
+	everything := append(slices.Clone(pages), still...)
 
 	t.Run("every page is live, and fits a telephone", func(t *testing.T) {
 		b.t = t
@@ -150,6 +186,30 @@ func TestThePageInABrowser(t *testing.T) {
 			require.Empty(t, b.complaints(), path)
 		}
 		b.do(chromedp.EmulateViewport(1100, 760))
+	})
+	t.Run("files and logs fit a telephone", func(t *testing.T) {
+		b.t = t
+		b.do(chromedp.EmulateViewport(360, 740))
+		for _, path := range still {
+			b.do(chromedp.Navigate(w.URL + path))
+			b.is(`document.querySelector("h1").textContent && document.documentElement.scrollWidth <= 360`)
+			require.Empty(t, b.complaints(), path)
+		}
+		b.do(chromedp.EmulateViewport(1100, 760))
+	})
+	t.Run("every page is dark for who wants that", func(t *testing.T) {
+		b.t = t
+		for _, scheme := range []string{"light", "dark"} {
+			b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+			for _, path := range everything {
+				var faint []string
+				b.do(chromedp.Navigate(w.URL+path), chromedp.Evaluate(faintTexts, &faint))
+				require.Empty(t, faint, "%s, %s", path, scheme)
+				b.is(`matchMedia("(prefers-color-scheme: dark)").matches === (` + brightness("main") + ` < 0.2)`)
+			}
+		}
+		b.do(emulation.SetEmulatedMedia().WithFeatures(nil))
+		require.Empty(t, b.complaints())
 	})
 	t.Run("a job that is registered appears", func(t *testing.T) {
 		b.t = t
@@ -200,21 +260,29 @@ func TestThePageInABrowser(t *testing.T) {
 		} {
 			require.Contains(t, names[role], name, "%s of %v", role, names)
 		}
-		for _, role := range []string{"banner", "main", "contentinfo", "table"} {
-			require.NotEmpty(t, names[role], "%s of %v", role, names)
-		}
-		for _, role := range []string{"link", "heading", "meter", "button"} {
-			require.NotContains(t, names[role], "", "a %s without a name", role)
-		}
+		require.NotEmpty(t, names["table"])
 		outline := b.outline()
 		for _, line := range []string{"RootWebArea \"Overview", "\n    navigation \"Pages\"\n", "\n  main\n    heading \"Overview\"\n", "\n    region \"Health\"\n      heading \"Health\"\n"} {
 			require.Contains(t, outline, line)
 		}
 	})
+	t.Run("each page, for who does not see it", func(t *testing.T) {
+		b.t = t
+		for _, path := range everything {
+			b.do(chromedp.Navigate(w.URL + path))
+			names := b.accessible()
+			for _, role := range []string{"banner", "navigation", "main", "contentinfo", "heading"} {
+				require.NotEmpty(t, names[role], "%s of %s: %v", role, path, names)
+			}
+			for _, role := range []string{"link", "heading", "meter", "button", "textbox", "combobox", "image", "region", "rowheader"} {
+				require.NotContains(t, names[role], "", "a %s without a name at %s", role, path)
+			}
+		}
+	})
 	t.Run("without a script", func(t *testing.T) {
 		b.t = t
 		b.do(emulation.SetScriptExecutionDisabled(true))
-		for _, path := range pages {
+		for _, path := range everything {
 			b.do(chromedp.Navigate(w.URL + path))
 			b.is(`document.querySelector("h1").textContent && document.querySelector("main").textContent.length > 60`)
 			b.is(`document.getElementById("live").textContent === ""`)
