@@ -60,12 +60,12 @@ dist: dist-tool ## make archives, packages, images, licences and checksums in di
 	$(DIST) $(RELEASE) -out $(CURDIR)/dist $(if $(KEY),-key '$(KEY)')
 
 .PHONY: dist-check
-dist-check: ## make it twice, install it under systemd, upgrade and remove it, and call a plugin on another processor
+dist-check: ## make it twice, install it under systemd, upgrade and remove it, and run tests and plugins for arm64
 	@internal/tools/install-toolchain.sh man-db qemu-user-static rpm systemd-container
 	@$(MAKE) --no-print-directory engines dist
 	cd internal/dist && GOWORK=off $(GO) vet .
 	cd internal/dist && GOWORK=off WASMNODE_DIST=$(CURDIR)/dist WASMNODE_DIST_FLAGS="-version $(VERSION) -commit $(COMMIT) -epoch $(EPOCH)" \
-		$(GO) test -count 1 -timeout 1h .
+		$(GO) test -count 1 -timeout 2h .
 
 .PHONY: dist-test
 dist-test: ## the quick tests of what makes packages, which is a module of its own

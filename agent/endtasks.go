@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/workload/supervisor"
@@ -16,7 +17,8 @@ import (
 // EndTasks ends what runs of a node whose agent is down, as a shutdown of the machine does: the
 // supervisor with all of its tasks, their secrets in memory, and the networks of allocations. What an engine owns that a
 // driver talks to, such as containers, goes on. The next agent starts again what is to run. Of
-// the options it needs the configuration. It returns how many allocations the node knows.
+// the options it needs the configuration. It returns how many allocations the node knows: none
+// where a newer version has written what this one cannot read, and their networks stay then.
 //
 // # Errors
 //
@@ -32,6 +34,9 @@ func EndTasks(ctx context.Context, o Options) (allocations int, err error) {
 		return 0, nil // no agent was ever there
 	}
 	db, err := state.Open(path, state.Options{}) // and no agent starts meanwhile
+	if errors.Is(err, boltfile.ErrNewer) {
+		return 0, errors.Join(supervisor.End(ctx, supervisorDir(cfg.DataDir)), allocdir.UnmountBelow(allocsDir(cfg.DataDir)))
+	}
 	if err != nil {
 		return 0, err
 	}

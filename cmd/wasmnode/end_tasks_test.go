@@ -4,8 +4,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/state"
 )
 
 // TestTasksAreEndedWithoutAnAgent ends what outlived an agent. As after a restart of the machine,
@@ -38,6 +42,22 @@ func TestTasksAreEndedWithoutAnAgent(t *testing.T) {
 	w.start(t)
 	w.check(t)
 	w.end(t)
+}
+
+// TestAnOlderProgramEndsTasks of a node that a newer one has written for: its package can be removed.
+func TestAnOlderProgramEndsTasks(t *testing.T) {
+	w := newCrashWorld(t)
+	w.start(t)
+	w.register(t, w.newJob(runsOn, true))
+	w.check(t)
+	w.killAgent(t)
+	newer, err := boltfile.Open(filepath.Join(w.site.data, "client.db"), boltfile.Options{Kind: "node state", Schema: state.SchemaVersion + 1, Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	require.NoError(t, newer.Close())
+	code, _, errs := offline("operator end-tasks", "-data-dir", w.site.data)
+	require.Equal(t, 0, code, errs)
+	require.Empty(t, w.look(t).tasks)
+	require.False(t, w.site.killSupervisor(t), "it has ended, too")
 }
 
 func TestEndingTasksNeedsANode(t *testing.T) {

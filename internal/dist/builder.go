@@ -67,6 +67,7 @@ func (b *builder) tree(ctx context.Context, arch string) (tree, error) {
 func (t *tree) addUnits() {
 	for path, name := range map[string]string{
 		"/usr/lib/systemd/system/wasmnode.service":                 "wasmnode.service",
+		"/usr/lib/systemd/system/wasmnode-compile.service":         "wasmnode-compile.service",
 		"/usr/lib/sysusers.d/wasmnode.conf":                        "sysusers.conf",
 		"/usr/lib/tmpfiles.d/wasmnode.conf":                        "tmpfiles.conf",
 		"/usr/share/wasmnode/hardened.conf":                        "hardened.conf",

@@ -49,6 +49,11 @@ func pack(format string, t tree, r release, arch, out string) error {
 			FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: f.Mode, MTime: r.Time},
 		})
 	}
+	for _, dir := range t.ownDirectories() { // rpm leaves those that no package has
+		info.Contents = append(info.Contents, &files.Content{
+			Destination: dir, Type: files.TypeDir, FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: 0o755, MTime: r.Time},
+		})
+	}
 	if err := addScripts(info, r, format, work); err != nil {
 		return err
 	}

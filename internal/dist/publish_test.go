@@ -76,7 +76,7 @@ func TestAPackageRefusesToReplaceWhatItCannotRead(t *testing.T) {
 			dir := t.TempDir()
 			installed := filepath.Join(dir, "wasmnode")
 			require.NoError(t, os.WriteFile(installed, []byte("#!/bin/sh\ncat <<'E'\n"+c.told+"\nE\n"), 0o700))
-			script := strings.ReplaceAll(filled("preinst", trial), "/usr/bin/wasmnode", installed)
+			script := strings.NewReplacer("/usr/bin/wasmnode", installed, "/run/wasmnode", filepath.Join(dir, "run")).Replace(filled("preinst", trial))
 			for _, how := range []string{"upgrade", "2"} {
 				out, err := exec.Command("sh", "-c", script, "preinst", how, "1.0").CombinedOutput()
 				if c.want == "" {

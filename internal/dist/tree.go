@@ -35,6 +35,17 @@ func (t tree) sorted() tree {
 	return t
 }
 
+// ownDirectories are those that nothing else has files in.
+func (t tree) ownDirectories() (dirs []string) {
+	for _, f := range t {
+		for dir := path.Dir(f.Path); strings.Contains(dir, "/wasmnode"); dir = path.Dir(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
 // at returns the file at a path that is known to be there.
 func (t tree) at(path string) file {
 	return t[slices.IndexFunc(t, func(f file) bool { return f.Path == path })]
