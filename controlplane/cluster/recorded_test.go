@@ -152,7 +152,9 @@ func (s *replay) live(t *testing.T) {
 		_, err = cp.Register(t.Context(), everything())
 		require.NoError(t, err)
 	}
-	cp.Renew()
+	if recorded.Of(s.heard, recorded.ByServer, "NodeIdentity.Renew") != nil {
+		cp.Renew()
+	}
 	_, err = cp.Heartbeat(t.Context(), recorded.NodeID)
 	require.NoError(t, err)
 	news, err := cp.Allocations(t.Context(), recorded.NodeID, 0)
