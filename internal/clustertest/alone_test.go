@@ -54,6 +54,7 @@ func thereAndBack(t *testing.T, binary string) {
 	require.Equal(t, []int{pid}, pidsIn(t, pids))
 	said, code := cli(t, m.args[0], own.client.Address(), "", "", "job", "stop", "own")
 	require.Zero(t, code, said)
+	own.allocs(t, "own", "complete") // which the command does not wait for
 	m.change(t, s.rpc, "")
 	m.start(t)
 	s.ready(t, "ours")
