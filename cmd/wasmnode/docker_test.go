@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -154,7 +155,8 @@ func TestADriverAsksItsEngineOverTLSAndAHelperForCredentials(t *testing.T) {
 	n.awaitDriver(t, "docker", true)
 	run := func(job, image, status string) string {
 		t.Helper()
-		n.out(t, "job", "run", "-detach", write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), fmt.Sprintf(countingJob, job, image)))
+		text := fmt.Sprintf(containerJob, job, "docker", `"count", "10", "50", "end"`, fmt.Sprintf("image = %q\n        network_mode = \"host\"", image))
+		n.out(t, "job", "run", "-detach", write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), text))
 		return n.out(t, "alloc", "status", n.await(t, job, status).ID)
 	}
 	run("has", enginetest.Image, "complete")

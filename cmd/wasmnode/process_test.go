@@ -276,7 +276,7 @@ func (l *transcript) await(t testing.TB, pattern *regexp.Regexp, exited <-chan s
 }
 
 // awaitFor is [transcript.await] with more patience than other tests have.
-func (l *transcript) awaitFor(t *testing.T, patience time.Duration, pattern *regexp.Regexp, exited <-chan struct{}) []string {
+func (l *transcript) awaitFor(t testing.TB, patience time.Duration, pattern *regexp.Regexp, exited <-chan struct{}) []string {
 	t.Helper()
 	late := time.After(patience)
 	for {
