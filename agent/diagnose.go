@@ -175,11 +175,11 @@ func (d *Findings) setAside(dir string) {
 func (d *Findings) Plugins(c Configured) {
 	entries, err := os.ReadDir(c.PluginDir)
 	if err != nil {
-		status := FindingFailed
 		if os.IsNotExist(err) && c.PluginDir == filepath.Join(c.cfg.DataDir, "plugins") {
-			status = FindingWarning // an agent makes it
+			d.Add(FindingOK, "plugins", "plugin_dir", c.PluginDir+": it is made when the agent starts", "")
+			return
 		}
-		d.Add(status, "plugins", "plugin_dir", err.Error(), "make it, or choose another with plugin_dir")
+		d.Add(FindingFailed, "plugins", "plugin_dir", err.Error(), "make it, or choose another with plugin_dir")
 		return
 	}
 	good := 0

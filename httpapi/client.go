@@ -94,11 +94,11 @@ func (h *handler) collectNode(_ http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// unknownAllocation gives the error for an allocation that is not here Nomad's text.
+// unknownAllocation gives the error for an allocation that is not here the text for that.
 func (h *handler) unknownAllocation(r *http.Request, err error) error {
 	id := r.PathValue("id")
 	if errors.Is(err, errdefs.NotFound) && h.ControlPlane.Allocation(id) == nil {
-		return notFound("Unknown allocation %q", id)
+		return h.notHere(id)
 	}
 	return err
 }

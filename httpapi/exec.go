@@ -105,7 +105,7 @@ func (h *handler) parseExec(r *http.Request) (*workload.ExecSpec, string, error)
 	}
 	alloc := h.ControlPlane.Allocation(r.PathValue("id"))
 	if alloc == nil {
-		return nil, "", notFound("Unknown allocation %q", r.PathValue("id"))
+		return nil, "", h.notHere(r.PathValue("id"))
 	}
 	task := v.Get("task")
 	switch tasks := alloc.Group().Tasks; {

@@ -229,7 +229,7 @@ func allocationNamespace(h *handler, r *http.Request) (string, error) {
 	case a != nil:
 		return a.Namespace, nil
 	case strings.HasPrefix(r.URL.Path, "/v1/client/"):
-		return "", notFound("Unknown allocation %q", id)
+		return "", h.notHere(id)
 	}
 	return "", notFound("alloc not found")
 }

@@ -324,14 +324,14 @@ func TestWhatIsNotThereIsAPage(t *testing.T) {
 func TestAPageWithoutAPartOfItsData(t *testing.T) {
 	g := serveGuarded(t, func(c *httpapi.Config) {
 		c.Conditions = func() []structs.Condition {
-			return []structs.Condition{{Text: "the disk is <b>full</b>: make room", Unhealthy: true}, {Text: "a second thing", Server: true}}
+			return []structs.Condition{{Text: "the disk is <b>full</b>; nothing is stored", Remedy: "make <i>room</i>", Unhealthy: true}, {Text: "a second thing", Server: true}}
 		}
 	})
 	r := g.asked(t, http.MethodGet, "/ui/")
 	require.Equal(t, http.StatusOK, r.status)
 	pageOf(t, "/ui/", r)
-	require.Contains(t, r.body, "the disk is &lt;b&gt;full&lt;/b&gt;: make room")
-	require.Contains(t, r.body, "a second thing")
+	require.Contains(t, r.body, `<span class="status unwell">client</span> <bdi>the disk is &lt;b&gt;full&lt;/b&gt;; nothing is stored</bdi><br>What to do: <bdi>make &lt;i&gt;room&lt;/i&gt;</bdi></li>`)
+	require.Contains(t, r.body, `<span class="status waiting">control plane</span> <bdi>a second thing</bdi></li>`)
 	require.Contains(t, r.body, "unhealthy")
 }
 

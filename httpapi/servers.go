@@ -63,11 +63,25 @@ func (h *handler) askServers(method, pattern string, w http.ResponseWriter, r *h
 
 // askElsewhere refuses what a client of a cluster does not pass on.
 func (h *handler) askElsewhere() error {
-	text := "this node is a client of a cluster and does not pass this on: ask one of its servers"
+	return &statusError{http.StatusNotImplemented, "this node is a client of a cluster and does not pass this on: " + h.whomToAsk()}
+}
+
+// notHere is the error for an allocation that is not known here, which begins with Nomad's text. One
+// of a cluster may be on another node, which servers know.
+func (h *handler) notHere(id string) error {
+	if h.Servers == nil {
+		return notFound("Unknown allocation %q", id)
+	}
+	return notFound("Unknown allocation %q on this node of a cluster: %s", id, h.whomToAsk())
+}
+
+// whomToAsk names a server for what the node does not answer.
+func (h *handler) whomToAsk() string {
+	text := "ask one of its servers"
 	if host, _, err := net.SplitHostPort(cmp.Or(h.Servers.Connected(), h.Servers.Addresses()[0])); err == nil {
 		text += fmt.Sprintf(", such as %s (HTTP is on port 4646 unless they say otherwise)", host)
 	}
-	return &statusError{http.StatusNotImplemented, text}
+	return text
 }
 
 // rightsAtServers are the rights of whoever shows a secret, by the policies that the servers know.

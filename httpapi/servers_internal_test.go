@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/structs"
@@ -174,6 +175,35 @@ func TestAClientSaysWhatItDoesNotPassOn(t *testing.T) {
 	w := send(api, http.MethodGet, "/v1/jobs", "", "Origin", "http://elsewhere.example")
 	require.Equal(t, http.StatusForbidden, w.Code)
 	require.Empty(t, s.asked)
+}
+
+// emptyNode has no allocations.
+type emptyNode struct{ Node }
+
+func (emptyNode) Files(string) (clientapi.Files, error) {
+	return nil, errdefs.New(errdefs.NotFound, "allocation is not here")
+}
+
+func (emptyNode) RestartAllocation(context.Context, string, string, bool) error {
+	return errdefs.New(errdefs.NotFound, "allocation is not here")
+}
+
+func TestAClientSaysWhomToAskForAllocationsOfOtherNodes(t *testing.T) {
+	const refusal = `Unknown allocation "x" on this node of a cluster: ask one of its servers, such as 192.0.2.1 (HTTP is on port 4646 unless they say otherwise)`
+	for _, acl := range []bool{false, true} {
+		s := &someServers{}
+		api, _ := client(t, s, Config{ACL: acl, Node: emptyNode{}})
+		for _, what := range []string{
+			"GET /v1/client/fs/logs/x?task=t&type=stdout", "GET /v1/client/fs/ls/x?path=/", "GET /v1/client/fs/cat/x?path=/a",
+			"GET /v1/client/allocation/x/exec?task=t&command=%5B%22ls%22%5D", "PUT /v1/client/allocation/x/restart",
+		} {
+			method, path, _ := strings.Cut(what, " ")
+			w := send(api, method, path, "{}", access.TokenHeader, "admin")
+			require.Equal(t, http.StatusNotFound, w.Code, what)
+			require.Equal(t, refusal, w.Body.String(), what)
+		}
+		require.Empty(t, s.asked)
+	}
 }
 
 func TestServersAnswersHaveTheirStatus(t *testing.T) {

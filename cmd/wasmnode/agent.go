@@ -51,6 +51,8 @@ Options:
   -node-class=CLASS  -node-pool=POOL  -region=REGION  -dc=DATACENTER
                          Where jobs find the node.
   -meta=KEY=VALUE        Of the node; may be given several times.
+  -servers=ADDRESS,...   Join the Nomad servers at these RPC addresses; without them the
+                         node schedules for itself.
   -acl-enabled           Requests need tokens.
   -log-json              Log objects of JSON.
 

@@ -40,7 +40,8 @@ func (*pluginDoctorCommand) Help() string {
 
 Options:
 
-  -lang=LANGUAGE   The compiler that is needed: assemblyscript, c, go, rust or zig.
+  -lang=LANGUAGE   Look for the compiler of this language only: assemblyscript, c, go,
+                   rust or zig.
   -config=PATH     A file or directory of an agent's configuration: the plugin's block
                    in it has what it is granted and its own configuration.
   -grant=TEXT      What the plugin is granted, as in the grant block of a configuration:
@@ -84,12 +85,16 @@ func (d *diagnosis) machine() {
 	}
 }
 
-// toolchains looks for compilers. One that is needed is that of the language or, without one
-// and without a file, any.
+// toolchains looks for the compiler of the language, or without one for all. One that is needed is
+// that of the language or, without one and without a file, any.
 func (d *diagnosis) toolchains(ctx context.Context, language string, hasFile bool) {
 	here := toolchain.Here()
+	languages := toolchain.Languages()
+	if language != "" {
+		languages = []string{language}
+	}
 	var found []toolchain.Finding
-	for _, l := range toolchain.Languages() {
+	for _, l := range languages {
 		found = append(found, toolchain.Check(ctx, here, l))
 	}
 	none := !slices.ContainsFunc(found, func(f toolchain.Finding) bool { return f.OK })

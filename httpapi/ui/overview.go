@@ -2,7 +2,6 @@ package ui
 
 import (
 	"net/http"
-	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 )
@@ -23,8 +22,14 @@ type overviewBody struct {
 
 // condition is something about a part of the agent.
 type condition struct {
-	Part, Text string
-	Unwell     bool
+	Part, Text, Remedy string
+	Unhealthy          bool
+}
+
+// agentHealth is what an agent says of itself.
+type agentHealth struct {
+	nomad.AgentHealthResponse
+	Conditions []condition
 }
 
 // capacity is how much of something is given away.
@@ -45,12 +50,12 @@ func percent(used, total int) int {
 
 func (s *site) overview(a *asker) (*view, error) {
 	body := &overviewBody{}
-	var health nomad.AgentHealthResponse
+	var health agentHealth
 	if _, err := a.get(&health, path("agent", "health"), nil, http.StatusInternalServerError); err != nil {
 		return nil, err
 	}
 	body.Healthy = health.Client.Ok && health.Server.Ok
-	body.Conditions = append(conditions("client", health.Client), conditions("control plane", health.Server)...)
+	body.Conditions = health.Conditions
 	if _, err := a.get(&body.Node, path("node", s.NodeID), nil); err != nil {
 		return nil, err
 	}
@@ -65,17 +70,6 @@ func (s *site) overview(a *asker) (*view, error) {
 	}
 	body.JobProblem = a.try(&body.Jobs, path("jobs", "statuses"), values("namespace", "*", "reverse", "true", "per_page", "10"))
 	return &view{template: "overview", Title: "Overview", Section: "overview", Poll: poll, Body: body, JSON: a.asked}, nil
-}
-
-// conditions are those of one part; the API joins their texts.
-func conditions(part string, h *nomad.AgentHealth) (all []condition) {
-	if h == nil || h.Message == "ok" {
-		return nil
-	}
-	for text := range strings.SplitSeq(h.Message, "; ") {
-		all = append(all, condition{part, text, !h.Ok})
-	}
-	return all
 }
 
 // capacity sums what the allocations have that have not ended, as far as they may be seen.

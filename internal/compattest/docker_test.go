@@ -75,7 +75,7 @@ var dockerMeant = map[string]string{
 
 // documentedMeant are those of the documented examples.
 var documentedMeant = map[string]string{
-	"args-as-written":   "a variable that there is not stays as it is written; with Nomad, too, it does not exist, and the task fails",
+	"args-as-written":   "`${nomad.datacenter}` is a variable on neither: here it stays as it is written, with Nomad the task fails",
 	"logging":           "the output stays where the log driver takes it, and is not in the task's log",
 	"port-map":          "`port_map`, which is deprecated, is refused: the group's network has ports with `to`",
 	"mounts-as-written": "`labels` and `options` may be maps, too; with Nomad they have to be lists, and the task fails",

@@ -41,6 +41,8 @@ what a node does with them, is in [ABI.md](../abi/ABI.md); how to begin is in [Y
 
 ## Names
 
+A capability is a module that a plugin imports: ~process/v1~ below is ~wasmnode:process/v1~ in a plugin's file and in errors, and so are the others.
+
 The names of the contract are those of the tables below. In the SDKs they are:
 
 | | AssemblyScript | C | Go | Rust | Zig |
@@ -153,7 +155,7 @@ func typeOf(f *protogen.Field) string {
 	case f.Desc.IsList():
 		return "list of " + kindOf(f)
 	case isChoice(f):
-		return kindOf(f) + ", or another of `" + string(f.Oneof.Desc.Name()) + "`"
+		return "one of `" + string(f.Oneof.Desc.Name()) + "`: " + kindOf(f)
 	case f.Desc.HasOptionalKeyword():
 		return kindOf(f) + ", optional"
 	}
