@@ -290,6 +290,40 @@ func TestAddressesThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
+// A flag that has no effect is read all the same: what a typing mistake is in is not what is meant.
+func TestFlagsAreOfTheirType(t *testing.T) {
+	flag := map[string]config.Flag{}
+	for _, f := range config.Flags() {
+		flag[f.Name] = f
+	}
+	for _, c := range [][3]string{
+		{"consul-ssl", "maybe", "true or false"}, {"retry-interval", "ten", "a duration, such as 30s"},
+		{"retry-max", "1.5", "a whole number"}, {"network-speed", "abc", "a whole number"},
+	} {
+		got := config.Default()
+		require.EqualError(t, got.Set(config.Setting{Flag: flag[c[0]], Value: c[1]}), fmt.Sprintf("-%s %q: it is %s", c[0], c[1], c[2]))
+	}
+	for name, value := range map[string]string{"consul-ssl": "true", "retry-interval": "10s", "network-speed": "100"} {
+		got := config.Default()
+		require.NoError(t, got.Set(config.Setting{Flag: flag[name], Value: value}))
+	}
+}
+
+// Who joins servers is not told that there are none.
+func TestAnAgentThatJoinsIsNotTheOnlyServer(t *testing.T) {
+	for text, want := range map[string]string{
+		`server { heartbeat_grace = "1m" }`:                                 "this agent is the only server",
+		"server { heartbeat_grace = \"1m\" }\nclient { servers = [\"a\"] }": "the servers that client.servers joins have that in their own configuration",
+	} {
+		file := filepath.Join(t.TempDir(), "a.hcl")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		c := config.Default()
+		require.NoError(t, c.Load(file))
+		require.Len(t, c.Warnings, 1)
+		require.Contains(t, c.Warnings[0], want)
+	}
+}
+
 // The page has every key.
 func TestThePageHasEveryKeyOfNomads(t *testing.T) {
 	const begin, end = "<!-- keys: written by the tests -->\n", "<!-- /keys -->"
