@@ -42,4 +42,6 @@ func TestEachOfSeveralAddressesNeedsProtection(t *testing.T) {
 	o := bare(t, "addresses { http = \"127.0.0.1 "+outside+"\" }\nports { http = 0 }")
 	o.HTTPAddr = ""
 	require.ErrorContains(t, agent.Run(t.Context(), o), "everybody who reaches "+net.JoinHostPort(outside, ""))
+	_, err = agent.CheckConfiguration(o.ConfigPaths...)
+	require.ErrorContains(t, err, "everybody who reaches "+net.JoinHostPort(outside, ""), "known before it listens")
 }

@@ -73,6 +73,9 @@ func load(cfg config.Config, o Options) (config.Config, error) {
 // returns what an agent would warn of with them, or why it would not start.
 func CheckConfiguration(paths ...string) (warnings []string, err error) {
 	cfg, err := load(config.Default(), Options{ConfigPaths: paths})
+	if err == nil {
+		err = checkListening(cfg)
+	}
 	if err == nil && cfg.Access.TLS.HTTP {
 		_, err = openCertificates(cfg.Access.TLS, hclog.NewNullLogger(), &conditions{})
 	}

@@ -71,6 +71,9 @@ type Configured struct {
 // it, or the defaults where it cannot be used.
 func (d *Findings) Configuration(o Options) Configured {
 	cfg, err := load(config.Default(), o)
+	if err == nil {
+		err = checkListening(cfg)
+	}
 	paths := strings.Join(o.ConfigPaths, " ")
 	if err != nil {
 		text := strings.Join(strings.Fields(err.Error()), " ")

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/httpapi/access"
 )
 
@@ -69,7 +70,7 @@ func listenTCP(address string, port int) (net.Listener, error) {
 	}
 	listener, err := net.Listen(network, net.JoinHostPort(address, strconv.Itoa(port)))
 	if err != nil {
-		return nil, fmt.Errorf("http: %w: choose another address with -http-addr", err)
+		return nil, fmt.Errorf("http: %w: choose another address with -http-addr, -bind, bind_addr or addresses.http, which may be several with spaces between", err)
 	}
 	return listener, nil
 }
@@ -84,16 +85,40 @@ func closeAll(listeners []net.Listener) {
 // the operator says.
 func (a *agent) mayListen(at net.Addr) error {
 	access := a.cfg.Access
-	tcp, ok := at.(*net.TCPAddr)
-	if ok && tcp.IP.IsLoopback() || access.ACL || access.TLS.VerifyHTTPSClient {
+	if !openToAll(access, at) {
 		return nil
 	}
 	if access.Insecure {
 		a.logger.Warn("everybody who reaches this address may run programs on this machine: insecure_api is set", "http_addr", at)
 		return nil
 	}
+	return openFault(at)
+}
+
+// openToAll reports whether everybody who reaches an address may run programs here.
+func openToAll(access config.Access, at net.Addr) bool {
+	tcp, ok := at.(*net.TCPAddr)
+	return (!ok || !tcp.IP.IsLoopback()) && !access.ACL && !access.TLS.VerifyHTTPSClient
+}
+
+func openFault(at net.Addr) error {
 	return fmt.Errorf("http: everybody who reaches %s could run programs on this machine: "+
 		"set acl { enabled = true }, or tls with verify_https_client = true, or say insecure_api = true in the configuration", at)
+}
+
+// checkListening refuses what [agent.mayListen] would, before anything listens. A name that is not
+// known is left to who listens.
+func checkListening(cfg config.Config) error {
+	if cfg.Socket() != "" || cfg.Access.Insecure {
+		return nil
+	}
+	for _, address := range cfg.Addresses() {
+		at, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(address, strconv.Itoa(cfg.HTTPPort)))
+		if err == nil && openToAll(cfg.Access, at) {
+			return openFault(at)
+		}
+	}
+	return nil
 }
 
 // maxSocketPath is what the kernel takes, with room for the directory in which a socket is

@@ -135,6 +135,10 @@ func TestAgentsStartWithConfigurationsOfNomads(t *testing.T) {
 		t.Run(e.Name(), func(t *testing.T) {
 			dir, logged := prepared(t, e.Name()), &agentLog{}
 			_, refused := agent.CheckConfiguration(filepath.Join(dir, e.Name()))
+			if e.Name() == "image.hcl" { // a network is open there; what starts below listens elsewhere
+				require.ErrorContains(t, refused, "everybody who reaches 0.0.0.0:4646 could run programs")
+				refused = nil
+			}
 			check, known := done[e.Name()]
 			require.Equal(t, refused == nil, known, "what is taken is looked at")
 			if refused == nil && check == nil {

@@ -57,7 +57,8 @@ func openDiskCache(dir string, bound int64, logger hclog.Logger) (*diskCache, er
 }
 
 // prepareCacheDir makes a directory for compiled code, or checks and closes one that is there,
-// and reports whether others could write to it until now. It returns its path without links.
+// and reports whether others could write to it until now. It returns its path without links. A link
+// is followed where nobody else could have made it: what it leads to is closed, and swept.
 func prepareCacheDir(dir string) (real string, shared bool, err error) {
 	_, before := os.Lstat(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -73,7 +74,11 @@ func prepareCacheDir(dir string) (real string, shared bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
-	if err := cmp.Or(checkOwner(real, info), checkAncestors(real)); err != nil {
+	above, err := filepath.EvalSymlinks(filepath.Dir(dir))
+	if err != nil {
+		return "", false, err
+	}
+	if err := cmp.Or(checkAncestors(filepath.Join(above, filepath.Base(dir))), checkOwner(real, info), checkAncestors(real)); err != nil {
 		if errors.Is(before, fs.ErrNotExist) {
 			_ = os.Remove(real) // made for nothing
 		}

@@ -179,13 +179,28 @@ func TestACacheThatOthersCanReplaceIsRefused(t *testing.T) {
 	require.NoError(t, os.Symlink(dir, link))
 	_, err := openDiskCache(link, 1000, hclog.NewNullLogger())
 	require.ErrorContains(t, err, above+" can be written to by others", "wherever a link is to it")
+	require.NoError(t, os.Chmod(above, 0o755))
+	elsewhere := t.TempDir()
+	link = filepath.Join(above, "link")
+	require.NoError(t, os.Symlink(elsewhere, link))
+	_, err = openDiskCache(link, 1000, hclog.NewNullLogger())
+	require.NoError(t, err, "a link that nobody else can have made")
+	require.NoError(t, os.Chmod(elsewhere, 0o755))
+	require.NoError(t, os.Chmod(above, 0o777))
+	_, err = openDiskCache(link, 1000, hclog.NewNullLogger())
+	require.ErrorContains(t, err, above+" can be written to by others", "who make the link")
+	info, err := os.Stat(elsewhere)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o755), info.Mode().Perm(), "it is left as it is")
 	if os.Geteuid() != 0 {
 		return // only root can give a directory away
 	}
 	require.NoError(t, os.Chmod(above, 0o755))
 	require.NoError(t, os.Chown(above, 65534, 65534))
-	_, err = openDiskCache(dir, 1000, hclog.NewNullLogger())
-	require.ErrorContains(t, err, above+" belongs to the user 65534")
+	for _, of := range []string{dir, link} {
+		_, err = openDiskCache(of, 1000, hclog.NewNullLogger())
+		require.ErrorContains(t, err, above+" belongs to the user 65534")
+	}
 }
 
 func TestPruningLeavesWhatIsBeingWritten(t *testing.T) {

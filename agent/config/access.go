@@ -135,8 +135,8 @@ func (c Config) validateBindAddr() (errs []error) {
 		fault("bind_addr: %q: a socket's path is absolute, such as unix:///run/wasmnode.sock", c.BindAddr)
 	case socket && c.Access.TLS.HTTP:
 		fault("bind_addr: a socket has no TLS: leave out tls { http = true }")
-	case !socket && (len(c.Addresses()) == 0 || strings.Contains(c.BindAddr, "/")):
-		fault("bind_addr: %q is not an address; 127.0.0.1 is this machine only, 0.0.0.0 every network", c.BindAddr)
+	case !socket && bindFault(c.BindAddr) != nil:
+		fault("bind_addr: %w", bindFault(c.BindAddr))
 	case !socket && c.Access.SocketGroup != "":
 		fault("http_socket_group: there is no socket: bind_addr is %q", c.BindAddr)
 	}

@@ -3,7 +3,11 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
 	"strings"
+	"unicode"
 
 	sockaddr "github.com/hashicorp/go-sockaddr/template"
 	"github.com/hashicorp/hcl/v2"
@@ -22,6 +26,52 @@ var addressKeys = map[string]bool{
 	"client.server_join.retry_join": true,
 	"client.host_network.cidr":      false,
 	"client.host_network.interface": false,
+}
+
+// addressChecks are for what keys have when their templates have been rendered.
+var addressChecks = map[string]func(string) error{
+	"bind_addr":                     bindFault,
+	"addresses.http":                bindFault,
+	"client.servers":                serverFault,
+	"client.server_join.retry_join": serverFault,
+}
+
+// bindFault is why the API cannot listen on what a key says; nil: it may be able to.
+func bindFault(bind string) error {
+	if strings.HasPrefix(bind, "unix://") {
+		return nil // looked at with what else is said of the socket
+	}
+	fields := strings.Fields(bind)
+	for _, address := range fields {
+		if _, err := netip.ParseAddr(address); err != nil && strings.ContainsFunc(address, noHostByte) {
+			return fmt.Errorf("%q is not an address; 127.0.0.1 is this machine only, 0.0.0.0 every network, and several have spaces between", address)
+		}
+	}
+	if len(fields) == 0 {
+		return fmt.Errorf("%q is not an address; 127.0.0.1 is this machine only, 0.0.0.0 every network", bind)
+	}
+	return nil
+}
+
+// noHostByte is what is in no name of a machine.
+func noHostByte(r rune) bool {
+	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._", r)
+}
+
+// serverFault is why a text names no server; nil: it does.
+func serverFault(server string) error {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		host, port = strings.Trim(server, "[]"), "4647"
+	}
+	n, err := strconv.Atoi(port)
+	switch {
+	case strings.Contains(server, "="):
+		return fmt.Errorf("%q is not HOST:PORT: others than addresses and names are not looked up", server)
+	case err != nil || n < 1 || n > 65535 || host == "" || strings.ContainsFunc(host, unprintable) || strings.Contains(host, "/"):
+		return fmt.Errorf("%q is not a server: write HOST or HOST:PORT; the servers' RPC port is 4647", server)
+	}
+	return nil
 }
 
 // addresses puts what templates say in their place, before anything else looks at it.
@@ -73,6 +123,11 @@ func (l *loader) address(text, key string, several bool, at hcl.Range) []string 
 		list, err = resolve(text, several)
 	case !several && len(strings.Fields(text)) > 1:
 		err = fmt.Errorf("%q is several, and one is needed", text)
+	}
+	if check := addressChecks[key]; check != nil && err == nil {
+		for _, one := range list {
+			err = errors.Join(err, check(one))
+		}
 	}
 	if err != nil {
 		l.diags = append(l.diags, hclvalue.Errorf(at, "%s: %s", key, err)...)

@@ -359,8 +359,8 @@ func (c Client) validate() (errs []error) {
 		fault("standalone_jobs: %q is not %q", j, StopStandaloneJobs)
 	}
 	for _, s := range c.Servers {
-		if s == "" || strings.ContainsFunc(s, unprintable) || strings.ContainsAny(s, "=/") {
-			fault("servers: %q is not HOST:PORT: others than addresses and names are not looked up", s)
+		if err := serverFault(s); err != nil {
+			fault("servers: %w", err)
 		}
 	}
 	for _, wait := range []struct {

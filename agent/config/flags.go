@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
@@ -16,7 +18,37 @@ import (
 // A Flag is one of Nomad's agent, and the key that it sets.
 type Flag struct {
 	Name, Key string
-	Switch    bool // it needs no value
+	Switch    bool // it is true or false, and needs no value
+	form      form
+}
+
+// form is what a flag's value has to be, which for those that set nothing here nobody else looks at.
+type form int
+
+const (
+	text form = iota
+	number
+	duration
+)
+
+// fault is why a value cannot be the flag's; nil: it can.
+func (f Flag) fault(value string) error {
+	var err error
+	want := "true or false"
+	switch {
+	case f.Switch:
+		_, err = strconv.ParseBool(value)
+	case f.form == number:
+		want = "a whole number"
+		_, err = strconv.Atoi(value)
+	case f.form == duration:
+		want = "a duration, such as 30s"
+		_, err = time.ParseDuration(value)
+	}
+	if err != nil {
+		return fmt.Errorf("-%s %q: it is %s", f.Name, value, want)
+	}
+	return nil
 }
 
 // Setting is a flag that was given.
@@ -34,7 +66,7 @@ var flags = []Flag{
 	{Name: "alloc-dir", Key: "client.alloc_dir"},
 	{Name: "alloc-mounts-dir", Key: "client.alloc_mounts_dir"},
 	{Name: "bind", Key: "bind_addr"},
-	{Name: "bootstrap-expect", Key: "server.bootstrap_expect"},
+	{Name: "bootstrap-expect", Key: "server.bootstrap_expect", form: number},
 	{Name: "client", Key: "client.enabled", Switch: true},
 	{Name: "client-intro-token", Key: "client.intro_token"},
 	{Name: "consul-address", Key: "consul.address"},
@@ -44,14 +76,14 @@ var flags = []Flag{
 	{Name: "consul-cert-file", Key: "consul.cert_file"},
 	{Name: "consul-checks-use-advertise", Key: "consul.checks_use_advertise", Switch: true},
 	{Name: "consul-client-auto-join", Key: "consul.client_auto_join", Switch: true},
-	{Name: "consul-client-failures-before-critical", Key: "consul.client_failures_before_critical"},
-	{Name: "consul-client-failures-before-warning", Key: "consul.client_failures_before_warning"},
+	{Name: "consul-client-failures-before-critical", Key: "consul.client_failures_before_critical", form: number},
+	{Name: "consul-client-failures-before-warning", Key: "consul.client_failures_before_warning", form: number},
 	{Name: "consul-client-http-check-name", Key: "consul.client_http_check_name"},
 	{Name: "consul-client-service-name", Key: "consul.client_service_name"},
 	{Name: "consul-key-file", Key: "consul.key_file"},
 	{Name: "consul-server-auto-join", Key: "consul.server_auto_join", Switch: true},
-	{Name: "consul-server-failures-before-critical", Key: "consul.server_failures_before_critical"},
-	{Name: "consul-server-failures-before-warning", Key: "consul.server_failures_before_warning"},
+	{Name: "consul-server-failures-before-critical", Key: "consul.server_failures_before_critical", form: number},
+	{Name: "consul-server-failures-before-warning", Key: "consul.server_failures_before_warning", form: number},
 	{Name: "consul-server-http-check-name", Key: "consul.server_http_check_name"},
 	{Name: "consul-server-rpc-check-name", Key: "consul.server_rpc_check_name"},
 	{Name: "consul-server-serf-check-name", Key: "consul.server_serf_check_name"},
@@ -73,17 +105,17 @@ var flags = []Flag{
 	{Name: "log-json", Key: "log_json", Switch: true},
 	{Name: "meta", Key: keyMeta},
 	{Name: "network-interface", Key: "client.network_interface"},
-	{Name: "network-speed", Key: "client.network_speed"},
+	{Name: "network-speed", Key: "client.network_speed", form: number},
 	{Name: "node", Key: "name"},
 	{Name: "node-class", Key: "client.node_class"},
 	{Name: "node-pool", Key: "client.node_pool"},
 	{Name: "preferred-address-family", Key: "client.preferred_address_family"},
-	{Name: "raft-protocol", Key: "server.raft_protocol"},
+	{Name: "raft-protocol", Key: "server.raft_protocol", form: number},
 	{Name: "region", Key: "region"},
 	{Name: "rejoin", Key: "server.rejoin_after_leave", Switch: true},
-	{Name: "retry-interval", Key: "server.retry_interval"},
+	{Name: "retry-interval", Key: "server.retry_interval", form: duration},
 	{Name: "retry-join", Key: "server.retry_join"},
-	{Name: "retry-max", Key: "server.retry_max"},
+	{Name: "retry-max", Key: "server.retry_max", form: number},
 	{Name: "server", Key: "server.enabled", Switch: true},
 	{Name: "servers", Key: keyServers},
 	{Name: "state-dir", Key: "client.state_dir"},
@@ -128,8 +160,11 @@ func (c *Config) Set(s Setting) error {
 	if l.diags.HasErrors() {
 		return errors.New("-" + s.Name + ": " + strings.Join(hclvalue.Lines(l.diags), "; "))
 	}
+	if err := s.fault(s.Value); err != nil {
+		return err
+	}
 	*c = l.config
-	for _, warning := range hclvalue.Warnings(l.diags) {
+	for _, warning := range l.warnings(len(c.Client.Servers) > 0) {
 		c.Warnings = append(slices.Clone(c.Warnings), "-"+s.Name+": "+warning)
 	}
 	return nil

@@ -253,7 +253,7 @@ func (c *Config) Load(paths ...string) error {
 	}
 	*c = l.config
 	c.asksItself()
-	c.Warnings = slices.Concat(c.Warnings, hclvalue.Warnings(l.diags), c.Access.TLS.unused(len(c.Client.Servers) > 0), c.sinkWarnings())
+	c.Warnings = slices.Concat(c.Warnings, l.warnings(len(c.Client.Servers) > 0), c.Access.TLS.unused(len(c.Client.Servers) > 0), c.sinkWarnings())
 	return nil
 }
 

@@ -28,6 +28,7 @@ type NomadKey struct {
 const (
 	alone        = "an agent is no server of a cluster: leave this out for a single server, or have client.servers join others"
 	noPeers      = "this agent is the only server: there are no others to agree or talk with"
+	joins        = "the servers that client.servers joins have that in their own configuration"
 	onlyHTTP     = "the agent listens for HTTP only"
 	atMetrics    = "metrics are read at /v1/metrics, and are sent nowhere"
 	whenRead     = "metrics are measured when they are read"
@@ -294,6 +295,18 @@ func (l *loader) tell(k *NomadKey, name string, at hcl.Range, value string) {
 		diags[0].Severity = hcl.DiagWarning
 	}
 	l.diags = append(l.diags, diags...)
+}
+
+// warnings are what there is to say of what was read. What is of no use to an only server is the
+// servers' own where the agent joins others.
+func (l *loader) warnings(joined bool) []string {
+	all := hclvalue.Warnings(l.diags)
+	if joined {
+		for i, warning := range all {
+			all[i] = strings.Replace(warning, noPeers, joins, 1)
+		}
+	}
+	return all
 }
 
 // text is a value as a text, empty for what is null or has nothing in it. What cannot be

@@ -157,7 +157,13 @@ func TestKeysOfNomadsAreThereOnce(t *testing.T) {
 }
 
 func TestEveryFlagIsDoneWarnedOfOrRefused(t *testing.T) {
-	values := map[string]string{"meta": "a=b", "bootstrap-expect": "1", "bind": "127.0.0.2"}
+	values := map[string]string{"meta": "a=b", "bind": "127.0.0.2", "retry-interval": "10s"}
+	for _, name := range []string{
+		"bootstrap-expect", "network-speed", "raft-protocol", "retry-max", "consul-client-failures-before-critical", "consul-client-failures-before-warning",
+		"consul-server-failures-before-critical", "consul-server-failures-before-warning",
+	} {
+		values[name] = "1"
+	}
 	quiet := []string{"client", "bootstrap-expect"}
 	flags := config.Flags()
 	require.True(t, slices.IsSortedFunc(flags, func(a, b config.Flag) int { return strings.Compare(a.Name, b.Name) }))
@@ -233,7 +239,6 @@ func TestServersToJoin(t *testing.T) {
 		"itself":               {"client { servers = [\"127.0.0.1\", \"localhost:4647\", \"[::1]:4647\"] }\nserver { enabled = true }", nil, ""},
 		"itself and another":   {"client { servers = [\"127.0.0.1\", \"b\"] }\nserver { enabled = true }", []string{"127.0.0.1", "b"}, "client.servers: with server { enabled = true } the agent is its own server: leave out one of the two"},
 		"itself and no server": {"client { servers = [\"127.0.0.1\"] }\nserver { enabled = false }", []string{"127.0.0.1"}, ""},
-		"looked up elsewhere":  {`client { servers = ["provider=aws tag_key=x"] }`, []string{"provider=aws tag_key=x"}, `client.servers: "provider=aws tag_key=x" is not HOST:PORT: others than addresses and names are not looked up`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "a.hcl")
@@ -251,6 +256,72 @@ func TestServersToJoin(t *testing.T) {
 	flagged := config.Default()
 	require.NoError(t, flagged.Set(config.Setting{Flag: config.Flag{Name: "servers", Key: "client.servers"}, Value: "a:1,b"}))
 	require.Equal(t, []string{"a:1", "b"}, flagged.Client.Servers)
+}
+
+// What the agent could not listen on or connect to is found where it stands in the file.
+func TestAddressesThatCannotBeAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		`client { servers = ["provider=aws tag_key=x"] }`:    `:1,21: client.servers: "provider=aws tag_key=x" is not HOST:PORT: others than addresses and names are not looked up`,
+		"client {\n  servers = [\"a\", \"10.0.0.1:abc\"]\n}": `:2,19: client.servers: "10.0.0.1:abc" is not a server: write HOST or HOST:PORT; the servers' RPC port is 4647`,
+		`client { servers = ["http://10.0.0.1:4646"] }`:      `"http://10.0.0.1:4646" is not a server: write HOST or HOST:PORT; the servers' RPC port is 4647`,
+		`client { server_join { retry_join = [":4647"] } }`:  `client.server_join.retry_join: ":4647" is not a server`,
+		`addresses { http = "127.0.0.1, 10.0.0.1" }`:         `:1,20: addresses.http: "127.0.0.1," is not an address; 127.0.0.1 is this machine only, 0.0.0.0 every network, and several have spaces between`,
+		`bind_addr = "127.0.0.1:4646"`:                       `:1,13: bind_addr: "127.0.0.1:4646" is not an address`,
+	} {
+		file := filepath.Join(t.TempDir(), "a.hcl")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		c := config.Default()
+		require.ErrorContains(t, c.Load(file), want, text)
+	}
+	for _, server := range []string{"10.0.0.1:abc", "http://a", "a b", ":1", "a:0"} {
+		c := config.Default()
+		c.Client.Servers = []string{server}
+		require.ErrorContains(t, c.Validate(), "client.servers: ", server)
+	}
+	for _, sound := range []string{"a", "a:1", "[::1]:4647", "::1", "10.0.0.1"} {
+		c := config.Default()
+		c.Client.Servers = []string{sound}
+		require.NoError(t, c.Validate(), sound)
+	}
+	for _, sound := range []string{"::", "fe80::1%eth0", "localhost", "127.0.0.1 ::1"} {
+		c := config.Default()
+		c.BindAddr = sound
+		require.NoError(t, c.Validate(), sound)
+	}
+}
+
+// A flag that has no effect is read all the same: what a typing mistake is in is not what is meant.
+func TestFlagsAreOfTheirType(t *testing.T) {
+	flag := map[string]config.Flag{}
+	for _, f := range config.Flags() {
+		flag[f.Name] = f
+	}
+	for _, c := range [][3]string{
+		{"consul-ssl", "maybe", "true or false"}, {"retry-interval", "ten", "a duration, such as 30s"},
+		{"retry-max", "1.5", "a whole number"}, {"network-speed", "abc", "a whole number"},
+	} {
+		got := config.Default()
+		require.EqualError(t, got.Set(config.Setting{Flag: flag[c[0]], Value: c[1]}), fmt.Sprintf("-%s %q: it is %s", c[0], c[1], c[2]))
+	}
+	for name, value := range map[string]string{"consul-ssl": "true", "retry-interval": "10s", "network-speed": "100"} {
+		got := config.Default()
+		require.NoError(t, got.Set(config.Setting{Flag: flag[name], Value: value}))
+	}
+}
+
+// Who joins servers is not told that there are none.
+func TestAnAgentThatJoinsIsNotTheOnlyServer(t *testing.T) {
+	for text, want := range map[string]string{
+		`server { heartbeat_grace = "1m" }`:                                 "this agent is the only server",
+		"server { heartbeat_grace = \"1m\" }\nclient { servers = [\"a\"] }": "the servers that client.servers joins have that in their own configuration",
+	} {
+		file := filepath.Join(t.TempDir(), "a.hcl")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		c := config.Default()
+		require.NoError(t, c.Load(file))
+		require.Len(t, c.Warnings, 1)
+		require.Contains(t, c.Warnings[0], want)
+	}
 }
 
 // The page has every key.

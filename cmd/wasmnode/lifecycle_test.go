@@ -174,7 +174,7 @@ func TestADirectoryOrPortInUseIsReportedAtTheStart(t *testing.T) {
 
 	r := command(t, "", "agent", "-config", other.config, "-http-addr", n.address)
 	assert.Equal(t, 1, r.code)
-	assert.Contains(t, r.stderr, fmt.Sprintf("\nError: http: listen tcp4 %s: bind: address already in use: choose another address with -http-addr\n", n.address), "after a warning")
+	assert.Contains(t, r.stderr, fmt.Sprintf("\nError: http: listen tcp4 %s: bind: address already in use: choose another address with -http-addr, -bind, bind_addr or addresses.http, which may be several with spaces between\n", n.address), "after a warning")
 
 	r = command(t, "", "agent", "-config", s.config, "-http-addr", "127.0.0.1:0")
 	assert.Equal(t, 1, r.code)

@@ -57,7 +57,7 @@ func (c *operatorEndTasksCommand) Run(args []string) int {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
-	known, err := agent.EndTasks(ctx, o)
+	ended, err := agent.EndTasks(ctx, o)
 	if errors.Is(err, boltfile.ErrLocked) {
 		err = fmt.Errorf("%w: end the agent first", err)
 	}
@@ -65,6 +65,10 @@ func (c *operatorEndTasksCommand) Run(args []string) int {
 		c.ui.Error("Error: " + strings.ReplaceAll(err.Error(), "\n", "; "))
 		return 1
 	}
-	c.ui.Output(fmt.Sprintf("Nothing runs any more. The node knows of allocations: %d", known))
+	if ended.Newer {
+		c.ui.Output("Nothing runs any more. A newer version wrote what the node knows of its allocations: their networks stay until the machine is restarted, or that version ends them")
+		return 0
+	}
+	c.ui.Output(fmt.Sprintf("Nothing runs any more. The node knows of allocations: %d", ended.Allocations))
 	return 0
 }

@@ -3,6 +3,7 @@ package boltfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -161,6 +162,16 @@ func lock(path string, opts Options) (*os.File, error) {
 		}
 		time.Sleep(lockTick)
 	}
+}
+
+// Lock takes the lock of a file of a kind without reading it, for who cannot ([ErrNewer]). Closing
+// what it returns lets go of it.
+//
+// # Errors
+//
+// [ErrLocked]
+func Lock(path, kind string) (io.Closer, error) {
+	return lock(path, Options{Kind: kind, LockWait: defaultLockWait})
 }
 
 // isAt reports whether an open file still has that name.

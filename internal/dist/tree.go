@@ -35,9 +35,13 @@ func (t tree) sorted() tree {
 	return t
 }
 
-// ownDirectories are those that nothing else has files in.
+// ownDirectories are those that nothing else has files in, but not those of the configuration: who
+// closes them for others, which may hold tokens, finds them closed after an upgrade.
 func (t tree) ownDirectories() (dirs []string) {
 	for _, f := range t {
+		if f.Config {
+			continue
+		}
 		for dir := path.Dir(f.Path); strings.Contains(dir, "/wasmnode"); dir = path.Dir(dir) {
 			dirs = append(dirs, dir)
 		}

@@ -109,6 +109,10 @@ func TestScrub(t *testing.T) {
 		}}},
 		{By: ByNode, Method: "Alloc.GetAllocs", Args: map[string]any{"AuthToken": jwt, "IDs": []any{other, secret}}, Error: "no file /tmp/x/y of " + other,
 			Reply: map[string]any{"At": string(at), "Address": "fe80::1", "MigrateTokens": map[string]any{other: "c2Vj"}, "Key": strings.Repeat("k", 50)}},
+		{By: ByServer, Method: "ClientStats.Stats", Reply: map[string]any{"Since": int64(1795836032), "Until": uint64(1795836032), "Count": int64(1595836032),
+			"HostStats": map[string]any{"Uptime": int64(1913), "DeviceStats": nil, "CPU": []any{
+				map[string]any{"CPU": "cpu0", "Idle": 12.5, "Model": ""}, map[string]any{"CPU": "cpu1", "Idle": 2.5, "Model": ""},
+			}}}},
 	}, "machine-7")
 	node := list[0].Args.(map[string]any)["Node"].(map[string]any)
 	require.Equal(t, map[string]any{
@@ -122,10 +126,13 @@ func TestScrub(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"At": string(fixed), "Address": "2001:db8::1", "MigrateTokens": map[string]any{fixedID(3): "scrubbed"}, "Key": "scrubbed",
 	}, list[1].Reply)
-	for _, secret := range []string{id, jwt, "10.1.2.3", "0a:1b:2c:3d:4e:5f", "/home/somebody", strings.Repeat("k", 50)} {
+	require.Equal(t, map[string]any{"Since": fixedTime.Unix(), "Until": fixedTime.Unix(), "Count": int64(1595836032), "HostStats": map[string]any{
+		"Uptime": int64(1), "DeviceStats": nil, "CPU": []any{map[string]any{"CPU": "scrubbed", "Idle": 1.0, "Model": ""}},
+	}}, list[2].Reply)
+	for _, secret := range []string{id, jwt, "10.1.2.3", "0a:1b:2c:3d:4e:5f", "/home/somebody", strings.Repeat("k", 50), "1795836032", "/dev/vda1", `"Uptime":1913`} {
 		require.Equal(t, []string{secret}, Leftovers("a "+secret+" b"))
 	}
-	require.Empty(t, Leftovers(NodeID+" token-1 192.0.2.1:4647 00:00:5e:00:53:01 /data"))
+	require.Empty(t, Leftovers(NodeID+" token-1 192.0.2.1:4647 00:00:5e:00:53:01 /data 1767323045"))
 }
 
 func TestCompare(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -18,12 +19,14 @@ func fixedID(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d",
 
 // What is replaced, and what it is replaced with where that is always the same.
 var (
-	jwt    = regexp.MustCompile(`eyJ[\w-]{8,}\.[\w-]+\.[\w-]*`)
-	uuid   = regexp.MustCompile(`\b[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b`)
-	ipv4   = regexp.MustCompile(`\b(\d{1,3}\.){3}\d{1,3}\b`)
-	mac    = regexp.MustCompile(`\b([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}\b`)
-	place  = regexp.MustCompile(`/(tmp|root|home|work|build|var|run|mnt)/[^\s"':,;]*`)
-	opaque = regexp.MustCompile(`[A-Za-z0-9+/_=-]{44,}`) // a key, a hash, a token
+	jwt      = regexp.MustCompile(`eyJ[\w-]{8,}\.[\w-]+\.[\w-]*`)
+	uuid     = regexp.MustCompile(`\b[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b`)
+	ipv4     = regexp.MustCompile(`\b(\d{1,3}\.){3}\d{1,3}\b`)
+	mac      = regexp.MustCompile(`\b([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}\b`)
+	place    = regexp.MustCompile(`/(tmp|root|home|work|build|var|run|mnt)/[^\s"':,;]*`)
+	seconds  = regexp.MustCompile(`\b(1[6-9]\d{8}|[23]\d{9})\b`) // a time
+	hardware = regexp.MustCompile(`/dev/([shvx]d|xvd|nvme|dm-|md|mapper/)\w*|"(Uptime|Available)":(\d{2,}|[2-9])`)
+	opaque   = regexp.MustCompile(`[A-Za-z0-9+/_=-]{44,}`) // a key, a hash, a token
 )
 
 const (
@@ -34,6 +37,8 @@ const (
 	scrubbed   = "scrubbed"
 	// longAgo is more than any number but a time in nanoseconds.
 	longAgo = 1e17
+	// What is between them is taken for a time in seconds.
+	firstSecond, lastSecond = 1.6e9, 4e9
 )
 
 var fixedTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -42,8 +47,8 @@ var fixedTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 var told = regexp.MustCompile(`^(driver\.(raw_)?exec|kernel\.name|cpu\.arch|nomad\.(version|service_discovery|bridge.*)|plugins\..*)$`)
 
 // Scrub replaces what is of one machine or secret by what is always the same: IDs, tokens,
-// addresses, names of the machine and of its directories, times, and what a node tells of its
-// hardware. hosts are the machine's names.
+// addresses, names of the machine and of its directories, times, and what a node tells and measures of
+// its hardware. hosts are the machine's names.
 func Scrub(list []Exchange, hosts ...string) []Exchange {
 	s := &scrubber{ids: map[string]string{}, tokens: map[string]string{}, hosts: hosts}
 	for _, x := range list {
@@ -80,6 +85,8 @@ func (s *scrubber) value(key string, v any) any {
 			switch of, is := in.(string); {
 			case key == "Attributes" && is && !told.MatchString(k), is && strings.HasPrefix(k, "connect."):
 				out[k] = scrubbed
+			case k == "HostStats":
+				out[k] = figures(in)
 			case key == "MigrateTokens" && is && of != "":
 				out[s.text(k)] = scrubbed
 			default:
@@ -103,13 +110,45 @@ func (s *scrubber) value(key string, v any) any {
 		}
 		return s.text(v)
 	case int64:
-		if v > longAgo {
-			return fixedTime.UnixNano()
-		}
+		return number(v)
 	case uint64:
-		if v > longAgo {
-			return fixedTime.UnixNano()
+		return number(v)
+	}
+	return v
+}
+
+// number is a number, or the fixed time if it is one.
+func number[N int64 | uint64](v N) any {
+	switch {
+	case v > longAgo:
+		return fixedTime.UnixNano()
+	case v >= firstSecond && v < lastSecond:
+		return fixedTime.Unix()
+	}
+	return v
+}
+
+// figures are what a node measures of its machine, without how much and of how many things it is.
+func figures(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, in := range v {
+			out[k] = figures(in)
 		}
+		return out
+	case []any:
+		if len(v) > 0 {
+			return []any{figures(v[0])}
+		}
+	case string:
+		if v != "" {
+			return scrubbed
+		}
+	case int64, uint64:
+		return int64(1)
+	case float64:
+		return 1.0
 	}
 	return v
 }
@@ -167,6 +206,12 @@ func Leftovers(text string) (list []string) {
 			list = append(list, found)
 		}
 	}
+	for _, found := range seconds.FindAllString(text, -1) {
+		if found != strconv.FormatInt(fixedTime.Unix(), 10) {
+			list = append(list, found)
+		}
+	}
+	list = append(list, hardware.FindAllString(text, -1)...)
 	list = append(list, jwt.FindAllString(text, -1)...)
 	list = append(list, place.FindAllString(text, -1)...)
 	return append(list, opaque.FindAllString(uuid.ReplaceAllString(text, ""), -1)...)

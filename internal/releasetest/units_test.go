@@ -23,14 +23,14 @@ func packaged(t *testing.T, name string) string {
 	return string(text)
 }
 
-// unit writes the packages' unit as a package would be that has this test as its binary, with
+// unit writes a unit of the packages as a package would be that has this test as its binary, with
 // what is put beside it, and returns where it is.
-func unit(t *testing.T, dropIn string) string {
+func unit(t *testing.T, name, dropIn string) string {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "wasmnode.service")
-	text := packaged(t, "wasmnode.service")
+	path := filepath.Join(t.TempDir(), name)
+	text := packaged(t, name)
 	require.Contains(t, text, "/usr/bin/wasmnode")
 	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "/usr/bin/wasmnode", self)), 0o600))
 	if dropIn != "" {
@@ -44,15 +44,17 @@ func unit(t *testing.T, dropIn string) string {
 // open has its reason in the unit, and hardened.conf closes it.
 func TestTheUnitIsUnderstood(t *testing.T) {
 	enginetest.Program(t, "systemd-analyze", "systemd")
-	for dropIn, exposure := range map[string]string{"": "85", "hardened.conf": "30"} {
-		t.Run(dropIn, func(t *testing.T) {
-			path := unit(t, dropIn)
+	for _, u := range []struct{ name, dropIn, exposure string }{
+		{"wasmnode.service", "", "85"}, {"wasmnode.service", "hardened.conf", "30"}, {"wasmnode-compile.service", "", "20"},
+	} {
+		t.Run(u.name+" "+u.dropIn, func(t *testing.T) {
+			path := unit(t, u.name, u.dropIn)
 			verify := exec.Command("systemd-analyze", "verify", "--man=no", path)
 			verify.Env = append(os.Environ(), "SYSTEMD_LOG_LEVEL=warning")
 			out, err := verify.CombinedOutput()
 			require.NoError(t, err, string(out))
 			require.NotContains(t, string(out), filepath.Base(path), "it has something to say about it")
-			out, err = exec.Command("systemd-analyze", "security", "--offline=true", "--threshold="+exposure, path).CombinedOutput()
+			out, err = exec.Command("systemd-analyze", "security", "--offline=true", "--threshold="+u.exposure, path).CombinedOutput()
 			require.NoError(t, err, string(out))
 		})
 	}

@@ -34,6 +34,16 @@ func (t *TaskDir) Contains(path string) error {
 	return err
 }
 
+// Secret reports whether a path, as Place takes it, is in the directory for secrets.
+func (t *TaskDir) Secret(path string) bool {
+	dir, rel, err := t.locate(path)
+	if err != nil {
+		return false
+	}
+	_, in := within(t.Secrets, filepath.Join(dir, rel))
+	return in
+}
+
 func (t *TaskDir) locate(path string) (dir, rel string, err error) {
 	clean := filepath.Clean(path)
 	if rel, found := within(t.Path, clean); found {

@@ -2,6 +2,7 @@ package template_test
 
 import (
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -14,6 +15,9 @@ func TestAddressesAreGoSockaddrs(t *testing.T) {
 	for _, query := range []string{
 		"GetAllInterfaces | include `name` `^lo$` | include `type` `IPv4` | attr `address`", "GetInterfaceIP `lo`", "GetInterfaceIP `none`",
 		"GetAllInterfaces | include `name` `^lo$` | sort `-address` | limit 1 | join `size` ` `",
+		"GetPrivateIPs", "GetPublicIPs", "GetInterfaceIPs `lo`", "GetAllInterfaces | sort `+name,-type,address` | join `string` `,`",
+		"GetAllInterfaces | include `type` `IPv4` | sort `default,address` | attr `name`", "GetAllInterfaces | include `type` `IPv4` | sort `-default,address` | attr `name`",
+		"GetAllInterfaces | exclude `name` `^lo$` | offset 0 | unique `name` | limit 1 | math `address` `+1` | attr `address`",
 	} {
 		want, err := sockaddr.Parse("{{ " + query + " }}")
 		require.NoError(t, err)
@@ -24,6 +28,26 @@ func TestAddressesAreGoSockaddrs(t *testing.T) {
 	out, err := renderAny(t, in, "{{ sockaddr \"GetAllInterfaces | include\" \"`name` `^lo$` | attr\" \"`name`\" }}")
 	require.NoError(t, err)
 	require.Equal(t, "lo", out, "arguments are one expression")
+}
+
+// What needs the default route is go-sockaddr's, too, without the program that this asks for it.
+func TestTheDefaultRouteIsKnownWithoutAProgram(t *testing.T) {
+	in := input(t, nil)
+	want := map[string]string{}
+	if _, err := exec.LookPath("ip"); err == nil {
+		for _, query := range []string{"GetPrivateIP", "GetPublicIP", "GetDefaultInterfaces | join `address` ` `", "GetPrivateInterfaces | attr `address`", "GetPublicInterfaces | attr `name`"} {
+			out, err := sockaddr.Parse("{{ " + query + " }}")
+			if err == nil { // there is a default route
+				want[query] = out
+			}
+		}
+	}
+	t.Setenv("PATH", t.TempDir())
+	for query, want := range want {
+		out, err := renderAny(t, in, fmt.Sprintf("{{ sockaddr %q }}", query))
+		require.NoError(t, err)
+		require.Equal(t, want, out, query)
+	}
 }
 
 func TestWhatIsAskedAboutAddressesIsBounded(t *testing.T) {

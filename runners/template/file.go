@@ -24,6 +24,7 @@ type rendering struct {
 	lookups   map[string]string
 	missing   []string          // variables that it cannot do without
 	secrets   map[string]bool   // values of variables
+	secret    bool              // it has read a file that is one
 	scratch   map[string]any    // what it puts aside
 	keys      int               // made so far
 	addresses map[string]string // what was asked about the machine's, with the answers
@@ -59,6 +60,7 @@ func (r *rendering) read(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	r.secret = r.secret || r.in.Dir.Secret(name)
 	return string(data), r.spend(len(data))
 }
 

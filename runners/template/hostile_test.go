@@ -158,3 +158,23 @@ func TestATemplateWithoutALoopEndsWithTheTime(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded, "%.80s", data)
 	}
 }
+
+// An expression about the machine's addresses is small, and so is what is made of it: text/template's
+// own functions, which make gigabytes of a few bytes, and what multiplies in a chain are refused.
+func TestAnExpressionAboutAddressesMakesLittle(t *testing.T) {
+	in := input(t, nil)
+	const loopback = "(GetAllInterfaces | include `rfc` `1122|1122|1122|1122`)"
+	for query, want := range map[string]string{
+		"printf `%99999999d` 1 | printf `%99999999s` | len":                    `function "printf" not defined`,
+		"print (html (js `<`))":                                                `function "print" not defined`,
+		"GetAllInterfaces | println":                                           `function "println" not defined`,
+		"template `sockaddr`":                                                  "one expression, without statements",
+		loopback + strings.Repeat("| include `rfc` `1122|1122|1122|1122`", 15): "are more than 16384",
+		strings.Repeat("join `name` (", 8) + "join `name` `" + strings.Repeat("a", 300) + "` " + loopback + strings.Repeat(") "+loopback, 8): "are more than 65536 bytes",
+	} {
+		began := allocated()
+		_, err := renderAny(t, in, fmt.Sprintf("{{ sockaddr %q }}", query))
+		require.ErrorContains(t, err, want, query)
+		require.Less(t, allocated()-began, uint64(100<<20), query)
+	}
+}

@@ -58,7 +58,8 @@ type Output struct {
 	Content []byte
 	// Env is the variables in it, if the template is for those.
 	Env map[string]string
-	// Secret is that variables of the node's were read for it: what it has may be theirs.
+	// Secret is that variables of the node's, or files of the task's in secrets/, were read for it:
+	// what it has may be theirs.
 	Secret bool
 	// Files are those that it depends on, as the template names them, with the
 	// [Stamp] that each had before it was read.
@@ -81,7 +82,7 @@ func (t *Template) Render(ctx context.Context, in Input) (*Output, error) {
 	if out == nil {
 		out = &Output{}
 	}
-	out.Files, out.Lookups, out.Secret = r.files, r.lookups, len(r.secrets) > 0
+	out.Files, out.Lookups, out.Secret = r.files, r.lookups, r.secret || len(r.secrets) > 0
 	return out, err
 }
 

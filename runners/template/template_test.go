@@ -106,6 +106,24 @@ func TestFunctions(t *testing.T) {
 	require.Regexp(t, `^20\d\d-\d\d-\d\dT\S+Z \d+ 20\d\d$`, string(out.Content))
 }
 
+// What is made of a file in secrets/ is as secret as that: another template may have put a variable there.
+func TestWhatIsMadeOfASecretFileIsSecret(t *testing.T) {
+	in := input(t, nil)
+	for _, name := range []string{"secrets/db", "local/db", "local/secrets"} {
+		require.NoError(t, os.WriteFile(filepath.Join(in.Dir.Path, name), []byte("hunter22"), 0o600))
+	}
+	for data, secret := range map[string]bool{
+		`A={{ file "secrets/db" }}`: true, `A={{ file "/secrets/db" }}`: true, `A={{ file "local/../secrets/db" }}`: true,
+		`A={{ file "local/db" }}`: false, `A={{ file "local/secrets" }}`: false, `A=1`: false,
+	} {
+		block := inline(data)
+		block.Envvars = ptr(true)
+		out, err := render(t, in, block)
+		require.NoError(t, err, data)
+		require.Equal(t, secret, out.Secret, data)
+	}
+}
+
 func TestATemplatesOptions(t *testing.T) {
 	in := input(t, map[string]string{"NAME": "web"})
 	require.NoError(t, os.WriteFile(filepath.Join(in.Dir.Local, "web.tpl"), []byte(`[[ env "NAME" ]] {{ kept }}`), 0o600))
