@@ -168,6 +168,7 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		// The task may well run: a missing driver does not mean that it ended.
 		return nil, recoverable(err)
 	}
+	r.tellSecrets(run)
 	if r.local.Lost {
 		r.regain(run)
 	}
@@ -274,7 +275,6 @@ func (r *Runner) stored() (*invocation, error) {
 func (r *Runner) recoverTask(ctx context.Context, run *invocation) (*wasmnodev1.TaskHandle, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.limits.CallTimeout)
 	defer cancel()
-	r.tellSecrets(run)
 	return call(ctx, "recover task", func(ctx context.Context) (*wasmnodev1.TaskHandle, error) {
 		return run.driver.RecoverTask(ctx, run.config, run.handle, r.driverEvent)
 	}, nil)
