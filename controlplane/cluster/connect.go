@@ -243,7 +243,9 @@ func (s *servers) tell(address string, why trouble) {
 		return
 	}
 	s.mu.Lock()
-	s.last = why
+	if s.session == nil { // otherwise another one is there for the node
+		s.last = why
+	}
 	before, told := s.troubles[address]
 	s.troubles[address] = why.kind
 	s.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -211,4 +212,16 @@ func TestANodeDoesNotLeaveAServerThatItAnswers(t *testing.T) {
 	close(done)
 	require.NoError(t, <-answered)
 	<-old.Done()
+}
+
+// A planned move passes servers that are of no use. That is no trouble of the node's: it is connected all
+// the time, and the next server has only not been asked anything yet.
+func TestAMovePastAServerOfNoUseIsNoTrouble(t *testing.T) {
+	one, two := startServer(t), startServer(t)
+	useless, conns := serveConns(t, func(net.Conn) {}) // it hangs up
+	cp := joinWith(t, Config{Servers: []string{one.address, useless, two.address}, tempo: tempo{moveAfter: 50 * time.Millisecond}})
+	registered(t, cp)
+	require.Eventually(t, func() bool { return cp.Connected() == two.address }, time.Minute, time.Millisecond)
+	require.NotEmpty(t, conns, "the one in between was tried")
+	require.Nil(t, cp.Trouble())
 }

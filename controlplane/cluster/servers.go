@@ -77,7 +77,7 @@ type servers struct {
 	changed  chan struct{}     // closed and replaced when session is another
 	silent   time.Time         // since when there is no session
 	troubles map[string]string // the kinds of those that were told by address
-	last     trouble           // of them
+	last     trouble           // of them, while there was no session
 }
 
 // session is one with a server that has answered and has a leader.
