@@ -5,12 +5,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,16 +119,16 @@ func TestNodesSpreadOverTheServers(t *testing.T) {
 	all := []string{"192.0.2.1:4647", "192.0.2.2:4647", "[2001:db8::3]:4647"}
 	first := map[string]bool{}
 	for range 200 {
-		round := s.round("")
+		round := s.round(s.ctx, "")
 		first[round[0]] = true
 		slices.Sort(round)
 		require.Equal(t, all, round, "each address once")
-		require.Equal(t, all[1], s.round(all[1])[2], "the one that was lost is the last")
+		require.Equal(t, all[1], s.round(s.ctx, all[1])[2], "the one that was lost is the last")
 	}
 	require.Len(t, first, 3)
 	s.tell("192.0.2.1:4647", trouble{kind: "a"})
 	names["cluster.test"] = []string{"192.0.2.9"}
-	require.NotContains(t, s.round(""), "192.0.2.1:4647", "a name is looked up at each round")
+	require.NotContains(t, s.round(s.ctx, ""), "192.0.2.1:4647", "a name is looked up at each round")
 	require.NotContains(t, s.troubles, "192.0.2.1:4647")
 }
 
@@ -219,9 +221,71 @@ func TestANodeDoesNotLeaveAServerThatItAnswers(t *testing.T) {
 func TestAMovePastAServerOfNoUseIsNoTrouble(t *testing.T) {
 	one, two := startServer(t), startServer(t)
 	useless, conns := serveConns(t, func(net.Conn) {}) // it hangs up
-	cp := joinWith(t, Config{Servers: []string{one.address, useless, two.address}, tempo: tempo{moveAfter: 50 * time.Millisecond}})
+	two.mu.Lock()
+	two.node = nodeOf(described(), secretID)
+	two.mu.Unlock()
+	said, logger := logged(hclog.Info)
+	cp := joinWith(t, Config{Servers: []string{one.address, useless, two.address}, Logger: logger, tempo: tempo{moveAfter: 50 * time.Millisecond}})
 	registered(t, cp)
 	require.Eventually(t, func() bool { return cp.Connected() == two.address }, time.Minute, time.Millisecond)
 	require.NotEmpty(t, conns, "the one in between was tried")
 	require.Nil(t, cp.Trouble())
+	_, err := cp.Heartbeat(t.Context(), nodeID)
+	require.NoError(t, err)
+	require.Len(t, said.with("[INFO]"), 1, "a move is nothing to know")
+}
+
+// Who is looked for may take long to be of no use: meanwhile the connection there is may be lost.
+func TestAServerThatIsLostWhileAnotherIsLookedForIsReplacedAtOnce(t *testing.T) {
+	one := startServer(t)
+	address, joined := behind(t, asIs, one)
+	var before atomic.Bool
+	silent, conns := serveConns(t, func(conn net.Conn) { // it says nothing, and then that it does not
+		if !before.Swap(true) {
+			_, _ = io.Copy(io.Discard, conn)
+		}
+	})
+	cp := joinWith(t, Config{
+		Servers: []string{address, silent}, tempo: tempo{moveAfter: 50 * time.Millisecond, patience: time.Hour},
+	})
+	registered(t, cp)
+	<-conns
+	(<-joined).HangUp()
+	_, err := cp.Heartbeat(t.Context(), nodeID) // on the next connection
+	require.NoError(t, err)
+}
+
+// A server that was left for one that is lost then is well all the same, and finishes what it was asked.
+func TestALostServerDoesNotTakeTheOneBeforeItAlong(t *testing.T) {
+	one, two := startServer(t), startServer(t)
+	held, release := make(chan struct{}), make(chan struct{})
+	let := sync.OnceFunc(func() { close(release) })
+	first, joined := behind(t, func(method string, answer func() (any, error)) (any, error) {
+		if method == "Alloc.GetAlloc" {
+			close(held)
+			<-release
+		}
+		return answer()
+	}, one)
+	defer let()
+	second, joinedNext := behind(t, asIs, two)
+	cp := joinWith(t, Config{Servers: []string{first, second}, tempo: tempo{moveAfter: 50 * time.Millisecond}})
+	registered(t, cp)
+	old := <-joined
+	asking := make(chan error, 1)
+	go func() {
+		_, _, err := cp.allocationElsewhere(t.Context(), "default", allocID(1), 0)
+		asking <- err
+	}()
+	<-held
+	require.Eventually(t, func() bool { return cp.Connected() == second }, time.Minute, time.Millisecond)
+	(<-joinedNext).HangUp()
+	select {
+	case <-old.Done():
+		require.Fail(t, "it is still asked something")
+	case <-time.After(4 * idleTick):
+	}
+	let()
+	require.NoError(t, <-asking)
+	<-old.Done()
 }

@@ -85,6 +85,7 @@ type session struct {
 	*wire.Session
 	address string
 	secured bool        // by TLS
+	planned bool        // the node has moved to it from another one that was well
 	useful  atomic.Bool // it has answered a question of the node since
 
 	mu  sync.Mutex
