@@ -62,7 +62,10 @@ func TestATokenThatIsMadeLaterIntroducesTheNode(t *testing.T) {
 	s.introduction = "made later"
 	s.mu.Unlock()
 	file := filepath.Join(t.TempDir(), "intro_token.jwt")
-	cp := joinWith(t, Config{Servers: []string{s.address}, IntroductionFile: file})
+	var ahead atomic.Int64
+	cp := joinWith(t, Config{Servers: []string{s.address}, IntroductionFile: file, tempo: tempo{
+		clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+	}})
 	_, err := cp.Register(t.Context(), described())
 	require.ErrorContains(t, err, "make a token with nomad node intro create")
 	since := cp.Trouble()
@@ -71,8 +74,12 @@ func TestATokenThatIsMadeLaterIntroducesTheNode(t *testing.T) {
 	old := jwt(`{"exp": 1000000000}`)
 	require.NoError(t, os.WriteFile(file, []byte(old), 0o600))
 	_, err = cp.Register(t.Context(), described())
-	require.ErrorContains(t, err, "the one that is there was good until 2001-09-09 01:46:40 UTC, and it is 20")
+	require.ErrorContains(t, err, "the one that is there was good until 2001-09-09 01:46:40 UTC, by the clock of this machine)")
 	require.Equal(t, since.Since, cp.Trouble().Since)
+	first := err.Error()
+	ahead.Store(int64(time.Hour))
+	_, err = cp.Register(t.Context(), described())
+	require.EqualError(t, err, first, "it is said once")
 
 	require.NoError(t, os.WriteFile(file, []byte("made later\n"), 0o600))
 	registered(t, cp)
