@@ -70,6 +70,7 @@ func TestATokenThatIsMadeLaterIntroducesTheNode(t *testing.T) {
 	require.ErrorContains(t, err, "make a token with nomad node intro create")
 	since := cp.Trouble()
 	require.Contains(t, since.Text, "the servers do not take the node: Node.Register: Permission denied")
+	require.NotEmpty(t, since.Remedy)
 
 	old := jwt(`{"exp": 1000000000}`)
 	require.NoError(t, os.WriteFile(file, []byte(old), 0o600))

@@ -143,7 +143,7 @@ func (s *servers) ofProtocol(err error) *trouble {
 	case wire.Says(err, unknownMethod):
 		return &trouble{kind: "method", text: err.Error(), remedy: "look at the version of the server: this node needs Nomad 1.6 or newer"}
 	case errors.As(err, &remote):
-		return &trouble{kind: remote.Text, text: err.Error(), remedy: "look at the log of the server"}
+		return &trouble{kind: "remote", text: err.Error(), remedy: "look at the log of the server"}
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (s *servers) ofNetwork(err error, secured bool) trouble {
 // Trouble is what keeps the servers from giving the node work.
 type Trouble struct {
 	Since        time.Time
-	Text, Remedy string // a line each; the second may be empty
+	Text, Remedy string // a line each
 }
 
 // Trouble is why no server answers, or why they do not take the node; nil: it is one of theirs.
