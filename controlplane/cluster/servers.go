@@ -244,7 +244,7 @@ func (s *servers) nowFor(ctx context.Context, limit time.Duration, method string
 	session := s.session
 	s.mu.Unlock()
 	if session == nil {
-		return errdefs.NewRecoverable(errdefs.Unavailable, "no server of the cluster answers now")
+		return errdefs.NewRecoverable(errdefs.Unavailable, "no server of the cluster answers now: wasmnode doctor says why")
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
