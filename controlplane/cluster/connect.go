@@ -26,8 +26,8 @@ const (
 	lookupTimeout = 10 * time.Second
 )
 
-// tempo is what tests have otherwise. Its zero value is that of a node.
-type tempo struct {
+// timing is what tests have otherwise. Its zero value is that of a node.
+type timing struct {
 	patience  time.Duration // with servers that answer at once; 0: answerTimeout
 	moveAfter time.Duration // 0: moveAfter
 	shuffle   func(n int, swap func(i, j int))
@@ -35,7 +35,7 @@ type tempo struct {
 	clock     func() time.Time
 }
 
-func (t tempo) withDefaults() tempo {
+func (t timing) withDefaults() timing {
 	if t.patience == 0 {
 		t.patience = answerTimeout
 	}
@@ -89,7 +89,7 @@ func (s *servers) round(ctx context.Context, lost string) (addresses []string) {
 		if err != nil {
 			continue // it is none that was taken
 		}
-		found, err := s.tempo.resolve(looking, host)
+		found, err := s.timing.resolve(looking, host)
 		if err != nil && ctx.Err() == nil {
 			s.tell(server, s.explain(err, false))
 		}
@@ -100,7 +100,7 @@ func (s *servers) round(ctx context.Context, lost string) (addresses []string) {
 		}
 	}
 	s.forgetTroubles(addresses)
-	s.tempo.shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] })
+	s.timing.shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] })
 	if i := slices.Index(addresses, lost); i >= 0 {
 		addresses = append(slices.Delete(addresses, i, i+1), lost)
 	}
@@ -139,7 +139,7 @@ func (s *servers) try(ctx context.Context, addresses []string) *session {
 func (s *servers) stay(session *session) (last *session, useful bool) {
 	var leaving chan struct{} // closed when the last one that was left is; nil: there was none
 	for {
-		move := time.NewTimer(s.tempo.moveAfter + rand.N(s.tempo.moveAfter))
+		move := time.NewTimer(s.timing.moveAfter + rand.N(s.timing.moveAfter))
 		select {
 		case <-session.Done():
 			move.Stop()
@@ -214,13 +214,13 @@ func (s *servers) leave(session *wire.Session) {
 // dial connects to a server and asks it who leads, which the one that leads answers: one that is of
 // another region, or has no leader, is of no use.
 func (s *servers) dial(ctx context.Context, address string) (*session, *trouble) {
-	ctx, cancel := context.WithTimeout(ctx, s.tempo.patience)
+	ctx, cancel := context.WithTimeout(ctx, s.timing.patience)
 	defer cancel()
 	o := s.options
 	if s.secured != nil { // certificates may have been replaced
 		var err error
 		if o.TLS, err = s.secured(); err == nil {
-			err = valid(o.TLS, s.tempo.clock())
+			err = valid(o.TLS, s.timing.clock())
 		}
 		if err != nil {
 			why := s.explain(fmt.Errorf("tls: %w", err), true)

@@ -27,7 +27,7 @@ func TestWithoutALeaderTheNodeIsNotSaidToBeConnected(t *testing.T) {
 	s := startServer(t)
 	said, logger := logged(hclog.Info)
 	tries := make(chan struct{}, 1000)
-	cp := joinWith(t, Config{Servers: []string{s.address}, Logger: logger, tempo: tempo{resolve: func(_ context.Context, host string) ([]string, error) {
+	cp := joinWith(t, Config{Servers: []string{s.address}, Logger: logger, timing: timing{resolve: func(_ context.Context, host string) ([]string, error) {
 		tries <- struct{}{}
 		return []string{host}, nil
 	}}})
@@ -63,7 +63,7 @@ func TestATokenThatIsMadeLaterIntroducesTheNode(t *testing.T) {
 	s.mu.Unlock()
 	file := filepath.Join(t.TempDir(), "intro_token.jwt")
 	var ahead atomic.Int64
-	cp := joinWith(t, Config{Servers: []string{s.address}, IntroductionFile: file, tempo: tempo{
+	cp := joinWith(t, Config{Servers: []string{s.address}, IntroductionFile: file, timing: timing{
 		clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 	}})
 	_, err := cp.Register(t.Context(), described())
@@ -117,7 +117,7 @@ func TestNodesSpreadOverTheServers(t *testing.T) {
 	s := &servers{
 		ctx: t.Context(), logger: hclog.NewNullLogger(), troubles: map[string]string{},
 		configured: []string{"cluster.test:4647", "gone.test:4647"}, learned: []string{"192.0.2.2:4647"},
-		tempo: tempo{resolve: func(_ context.Context, host string) ([]string, error) {
+		timing: timing{resolve: func(_ context.Context, host string) ([]string, error) {
 			if found := names[host]; found != nil {
 				return found, nil
 			}
@@ -144,7 +144,7 @@ func TestAllAddressesOfANameAreTried(t *testing.T) {
 	s := startServer(t)
 	_, port, _ := strings.Cut(s.address, ":")
 	said, logger := logged(hclog.Info)
-	cp := joinWith(t, Config{Servers: []string{"cluster.test:" + port}, Logger: logger, tempo: tempo{resolve: func(context.Context, string) ([]string, error) {
+	cp := joinWith(t, Config{Servers: []string{"cluster.test:" + port}, Logger: logger, timing: timing{resolve: func(context.Context, string) ([]string, error) {
 		return []string{"127.0.0.2", "127.0.0.1"}, nil // nothing listens at the first
 	}}})
 	registered(t, cp)
@@ -169,7 +169,7 @@ func TestANodeMovesToAnotherServerWhenNothingIsUnderWay(t *testing.T) {
 		return answer()
 	}, one)
 	defer let()
-	cp := joinWith(t, Config{Servers: []string{address, two.address}, tempo: tempo{moveAfter: 50 * time.Millisecond}})
+	cp := joinWith(t, Config{Servers: []string{address, two.address}, timing: timing{moveAfter: 50 * time.Millisecond}})
 	registered(t, cp)
 	old := <-joined
 	asking := make(chan error, 1)
@@ -206,7 +206,7 @@ func TestANodeDoesNotLeaveAServerThatItAnswers(t *testing.T) {
 	address, joined := behind(t, asIs, one)
 	busy, done := make(chan struct{}), make(chan struct{})
 	cp := joinWith(t, Config{
-		Servers: []string{address, two.address}, tempo: tempo{moveAfter: 50 * time.Millisecond},
+		Servers: []string{address, two.address}, timing: timing{moveAfter: 50 * time.Millisecond},
 		Handler: &wire.Handler{Call: func(context.Context, string, func(any) error) (any, error) {
 			close(busy)
 			<-done
@@ -233,7 +233,7 @@ func TestAMovePastAServerOfNoUseIsNoTrouble(t *testing.T) {
 	two.node = nodeOf(described(), secretID)
 	two.mu.Unlock()
 	said, logger := logged(hclog.Info)
-	cp := joinWith(t, Config{Servers: []string{one.address, useless, two.address}, Logger: logger, tempo: tempo{moveAfter: 50 * time.Millisecond}})
+	cp := joinWith(t, Config{Servers: []string{one.address, useless, two.address}, Logger: logger, timing: timing{moveAfter: 50 * time.Millisecond}})
 	registered(t, cp)
 	require.Eventually(t, func() bool { return cp.Connected() == two.address }, time.Minute, time.Millisecond)
 	require.NotEmpty(t, conns, "the one in between was tried")
@@ -254,7 +254,7 @@ func TestAServerThatIsLostWhileAnotherIsLookedForIsReplacedAtOnce(t *testing.T) 
 		}
 	})
 	cp := joinWith(t, Config{
-		Servers: []string{address, silent}, tempo: tempo{moveAfter: 50 * time.Millisecond, patience: time.Hour},
+		Servers: []string{address, silent}, timing: timing{moveAfter: 50 * time.Millisecond, patience: time.Hour},
 	})
 	registered(t, cp)
 	<-conns
@@ -277,7 +277,7 @@ func TestALostServerDoesNotTakeTheOneBeforeItAlong(t *testing.T) {
 	}, one)
 	defer let()
 	second, joinedNext := behind(t, asIs, two)
-	cp := joinWith(t, Config{Servers: []string{first, second}, tempo: tempo{moveAfter: 50 * time.Millisecond}})
+	cp := joinWith(t, Config{Servers: []string{first, second}, timing: timing{moveAfter: 50 * time.Millisecond}})
 	registered(t, cp)
 	old := <-joined
 	asking := make(chan error, 1)

@@ -69,7 +69,7 @@ type servers struct {
 	ctx        context.Context
 	end        context.CancelFunc
 	running    sync.WaitGroup
-	tempo      tempo
+	timing     timing
 
 	mu       sync.Mutex
 	learned  []string
@@ -116,9 +116,9 @@ func (s *session) failure() error {
 }
 
 // connect keeps connecting until close.
-func connect(list []string, o wire.Options, secured func() (*tls.Config, error), region string, t tempo) *servers {
+func connect(list []string, o wire.Options, secured func() (*tls.Config, error), region string, t timing) *servers {
 	s := &servers{
-		configured: list, options: o, secured: secured, region: region, logger: o.Logger, tempo: t.withDefaults(),
+		configured: list, options: o, secured: secured, region: region, logger: o.Logger, timing: t.withDefaults(),
 		changed: make(chan struct{}), silent: time.Now(), troubles: map[string]string{},
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -203,7 +203,7 @@ func (s *servers) await(ctx context.Context, not *session) (*session, error) {
 // call asks a server, and another one when that is lost, says nothing or has no leader, until
 // one answers or ctx is done.
 func (s *servers) call(ctx context.Context, method string, args, reply any) error {
-	return s.callFor(ctx, s.tempo.patience, method, args, reply)
+	return s.callFor(ctx, s.timing.patience, method, args, reply)
 }
 
 // callFor asks a server that may take so long to answer.

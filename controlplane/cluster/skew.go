@@ -36,7 +36,7 @@ func times(token string) (signed, until time.Time) {
 // compareClocks says, once, that a token which the servers have just signed is of another time.
 func (cp *ControlPlane) compareClocks(token string) {
 	signed, _ := times(token)
-	now := cp.servers.tempo.clock()
+	now := cp.servers.timing.clock()
 	apart := now.Sub(signed).Abs() > maxSkew && !signed.IsZero()
 	if cp.skewed.Swap(apart) == apart || !apart {
 		return
@@ -49,7 +49,7 @@ func (cp *ControlPlane) compareClocks(token string) {
 // same from try to try: who says it once goes by that.
 func (cp *ControlPlane) introductionHint(token string) string {
 	_, until := times(token)
-	if !until.IsZero() && cp.servers.tempo.clock().After(until) {
+	if !until.IsZero() && cp.servers.timing.clock().After(until) {
 		return fmt.Sprintf(" (the one that is there was good until %s, by the clock of this machine)", inUTC(until))
 	}
 	return ""

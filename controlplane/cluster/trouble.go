@@ -97,7 +97,7 @@ func (s *servers) ofTLS(err error) *trouble {
 			remedy: "put the certificate of the cluster's authority into ca_file of the block tls",
 		}
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return &trouble{kind: "certificate", text: "server: " + validity(invalid.Cert, s.tempo.clock()), remedy: renewOrSet}
+		return &trouble{kind: "certificate", text: "server: " + validity(invalid.Cert, s.timing.clock()), remedy: renewOrSet}
 	case errors.As(err, &host):
 		return &trouble{
 			kind: "host", text: fmt.Sprintf("its certificate is not for server.%s.nomad", s.region),
