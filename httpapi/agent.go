@@ -185,7 +185,7 @@ func conditionsOf(list []structs.Condition, part string) []conditionJSON {
 
 // agentHealth tells all conditions of the agent, of the client and of the control plane
 // apart, each in Nomad's one message, or of one of the two, and each by itself. Like Nomad's, it
-// is a 500 when one is not healthy.
+// is a 500 when one is not healthy, and a client of servers is none.
 func (h *handler) agentHealth(r *http.Request, _ *query) (answer, error) {
 	client, server := nomad.AgentHealth{Ok: true}, nomad.AgentHealth{Ok: true}
 	conditions := h.Conditions()
@@ -200,6 +200,7 @@ func (h *handler) agentHealth(r *http.Request, _ *query) (answer, error) {
 		}
 		part.Message += c.Text
 	}
+	isServer := h.Servers == nil || server.Message != ""
 	for _, part := range []*nomad.AgentHealth{&client, &server} {
 		part.Message = cmp.Or(part.Message, "ok")
 	}
@@ -207,10 +208,16 @@ func (h *handler) agentHealth(r *http.Request, _ *query) (answer, error) {
 	health := &agentHealthJSON{Client: &client, Server: &server, Conditions: conditionsOf(conditions, kind)}
 	switch kind {
 	case "":
+		if !isServer {
+			health.Server = nil
+		}
 	case "client":
 		health.Server, server.Ok = nil, true
 	case "server":
 		health.Client, client.Ok = nil, true
+		if !isServer {
+			server = nomad.AgentHealth{Message: "this node is no server: it is a client of those in client.servers"}
+		}
 	default:
 		return answer{}, badRequest("type: %q is neither client nor server", kind)
 	}

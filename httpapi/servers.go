@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/internal/acl"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // Servers are those of the cluster that the node is a client of. All methods may be called
@@ -154,5 +155,9 @@ func (h *handler) ask(r *http.Request, method string, args map[string]any) (deco
 		return nil, nil, err
 	}
 	decode, done, err = h.Servers.Ask(r.Context(), method, access.Secret(r.Header), wait, all)
+	if errdefs.ClassOf(err) == errdefs.Unavailable { // the log has it once, from who keeps the connection
+		h.Logger.Debug("no server answers what is passed on", "method", r.Method, "path", r.URL.Path, "error", err)
+		err = &statusError{http.StatusServiceUnavailable, err.Error()}
+	}
 	return decode, done, statusOfServers(err)
 }

@@ -69,7 +69,10 @@ func client(t *testing.T, s Servers, cfg Config) (api, tasks http.Handler) {
 	plane, err := standalone.Open(standalone.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, plane.Close()) })
-	cfg.Logger, cfg.ControlPlane, cfg.Servers, cfg.Metrics = hclog.NewNullLogger(), plane, s, prometheus.NewRegistry()
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
+	cfg.ControlPlane, cfg.Servers, cfg.Metrics = plane, s, prometheus.NewRegistry()
 	cfg.Agent = AgentInfo{NodeID: "n", Region: "global", Address: "127.0.0.1:4646"}
 	cfg.Conditions = func() []structs.Condition { return nil }
 	return Handlers(cfg, access.NewBounds(access.DefaultLimits()))
@@ -244,4 +247,24 @@ func TestAClientsOwnIsOfWhomTheServersKnow(t *testing.T) {
 	api, tasks = client(t, s, Config{})
 	require.Equal(t, http.StatusOK, send(api, http.MethodGet, "/v1/agent/servers", "").Code, "without ACLs it is everybody's")
 	require.Equal(t, http.StatusForbidden, send(tasks, http.MethodGet, "/v1/agent/servers", "", access.TokenHeader, "a.b.c").Code, "but no task's")
+}
+
+// An outage of the servers is in the log once, from who keeps the connection, and not with each request.
+func TestWhatNoServerAnswersIsNoErrorOfTheNode(t *testing.T) {
+	var said strings.Builder
+	logger := hclog.New(&hclog.LoggerOptions{Output: &said, Level: hclog.Info})
+	api, _ := client(t, &someServers{err: errdefs.NewRecoverable(errdefs.Unavailable, "no server answers")}, Config{Logger: logger})
+	w := send(api, http.MethodGet, "/v1/jobs", "")
+	require.Equal(t, http.StatusServiceUnavailable, w.Code)
+	require.Contains(t, w.Body.String(), "no server answers")
+	require.Empty(t, said.String())
+}
+
+func TestTheHealthOfAClientHasNoServer(t *testing.T) {
+	api, _ := client(t, &someServers{}, Config{})
+	w := send(api, http.MethodGet, "/v1/agent/health", "")
+	require.JSONEq(t, `{"client":{"ok":true,"message":"ok"},"conditions":[]}`, w.Body.String())
+	w = send(api, http.MethodGet, "/v1/agent/health?type=server", "")
+	require.Equal(t, http.StatusInternalServerError, w.Code)
+	require.Contains(t, w.Body.String(), "this node is no server")
 }

@@ -42,7 +42,7 @@ type Config struct {
 	Handler *wire.Handler
 	Logger  hclog.Logger
 
-	tempo tempo
+	timing timing
 }
 
 // ControlPlane is the servers, as the node sees them. Its methods may be called
@@ -93,7 +93,7 @@ func Open(cfg Config) (*ControlPlane, error) {
 	}
 	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, volumes: volumes, wake: wake.New(), pulled: newPulled(), remembered: maxRemembered}
 	cp.asked, cp.leftOpen, cp.resolved = make(places, MaxAsked), make(places, MaxAsked), make(places, MaxAsked)
-	cp.servers = connect(list, wire.Options{Handler: cfg.Handler, Logger: cfg.Logger}, cfg.TLS, cfg.Region, cfg.tempo)
+	cp.servers = connect(list, wire.Options{Handler: cfg.Handler, Logger: cfg.Logger}, cfg.TLS, cfg.Region, cfg.timing)
 	return cp, nil
 }
 

@@ -357,8 +357,8 @@ func joinWith(t *testing.T, cfg Config) *ControlPlane {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	if cfg.tempo.shuffle == nil {
-		cfg.tempo.shuffle = func(int, func(i, j int)) {} // the first is asked first
+	if cfg.timing.shuffle == nil {
+		cfg.timing.shuffle = func(int, func(i, j int)) {} // the first is asked first
 	}
 	cfg.Secret = func() (string, error) { return secretID, nil }
 	cp, err := Open(cfg)
@@ -679,7 +679,7 @@ func TestAnotherServerTakesOver(t *testing.T) {
 
 func TestAServerThatSaysNothingIsLeft(t *testing.T) {
 	one, two := startServer(t), startServer(t)
-	cp := joinWith(t, Config{Servers: []string{one.address, two.address}, tempo: tempo{patience: time.Second}})
+	cp := joinWith(t, Config{Servers: []string{one.address, two.address}, timing: timing{patience: time.Second}})
 	require.Eventually(t, func() bool { return cp.Connected() != "" }, time.Minute, time.Millisecond)
 	if cp.Connected() == two.address { // on a busy machine the first was late
 		one, two = two, one

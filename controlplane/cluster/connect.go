@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
 	"github.com/wasmnode/wasmnode/internal/wake"
@@ -25,8 +26,8 @@ const (
 	lookupTimeout = 10 * time.Second
 )
 
-// tempo is what tests have otherwise. Its zero value is that of a node.
-type tempo struct {
+// timing is what tests have otherwise. Its zero value is that of a node.
+type timing struct {
 	patience  time.Duration // with servers that answer at once; 0: answerTimeout
 	moveAfter time.Duration // 0: moveAfter
 	shuffle   func(n int, swap func(i, j int))
@@ -34,7 +35,7 @@ type tempo struct {
 	clock     func() time.Time
 }
 
-func (t tempo) withDefaults() tempo {
+func (t timing) withDefaults() timing {
 	if t.patience == 0 {
 		t.patience = answerTimeout
 	}
@@ -60,14 +61,14 @@ func (s *servers) keep() {
 	wait.InitialInterval, wait.MaxInterval, wait.RandomizationFactor = firstWait, lastWait, 0.5
 	lost := ""
 	for s.ctx.Err() == nil {
-		if session := s.try(s.round(lost)); session != nil {
+		if session := s.try(s.ctx, s.round(s.ctx, lost)); session != nil {
 			s.set(session)
-			session = s.stay(session)
+			session, useful := s.stay(session)
 			s.set(nil)
 			s.tellLost(session)
 			s.leave(session.Session)
 			lost = session.address
-			if session.useful.Load() {
+			if useful {
 				wait.Reset()
 			}
 		}
@@ -80,16 +81,16 @@ func (s *servers) keep() {
 
 // round is where servers may be now: every address of each of them, once, in an order of this node's
 // own, so that the nodes of a cluster spread over its servers. The one that was lost is the last.
-func (s *servers) round(lost string) (addresses []string) {
-	ctx, cancel := context.WithTimeout(s.ctx, lookupTimeout)
+func (s *servers) round(ctx context.Context, lost string) (addresses []string) {
+	looking, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	for _, server := range s.list() {
 		host, port, err := net.SplitHostPort(server)
 		if err != nil {
 			continue // it is none that was taken
 		}
-		found, err := s.tempo.resolve(ctx, host)
-		if err != nil {
+		found, err := s.timing.resolve(looking, host)
+		if err != nil && ctx.Err() == nil {
 			s.tell(server, s.explain(err, false))
 		}
 		for _, one := range found[:min(len(found), maxServers)] {
@@ -99,7 +100,7 @@ func (s *servers) round(lost string) (addresses []string) {
 		}
 	}
 	s.forgetTroubles(addresses)
-	s.tempo.shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] })
+	s.timing.shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] })
 	if i := slices.Index(addresses, lost); i >= 0 {
 		addresses = append(slices.Delete(addresses, i, i+1), lost)
 	}
@@ -108,18 +109,18 @@ func (s *servers) round(lost string) (addresses []string) {
 
 // try connects to the first that answers; nil: none does. That one is not reached is told where
 // none is: another one is there for that.
-func (s *servers) try(addresses []string) *session {
+func (s *servers) try(ctx context.Context, addresses []string) *session {
 	type failure struct {
 		address string
 		trouble
 	}
 	var unreached []failure
 	for _, address := range addresses {
-		session, why := s.dial(address)
+		session, why := s.dial(ctx, address)
 		switch {
 		case why == nil:
 			return session
-		case s.ctx.Err() != nil:
+		case ctx.Err() != nil:
 			return nil
 		case why.unreached:
 			unreached = append(unreached, failure{address, *why})
@@ -134,18 +135,18 @@ func (s *servers) try(addresses []string) *session {
 }
 
 // stay returns when the session is over, or the node leaves the servers. Meanwhile it moves to other
-// servers, and returns the session with the last one.
-func (s *servers) stay(session *session) *session {
+// servers, and returns the session with the last one, and whether any of them was useful.
+func (s *servers) stay(session *session) (last *session, useful bool) {
 	var leaving chan struct{} // closed when the last one that was left is; nil: there was none
 	for {
-		move := time.NewTimer(s.tempo.moveAfter + rand.N(s.tempo.moveAfter))
+		move := time.NewTimer(s.timing.moveAfter + rand.N(s.timing.moveAfter))
 		select {
 		case <-session.Done():
 			move.Stop()
-			return session
+			return session, useful || session.useful.Load()
 		case <-s.ctx.Done():
 			move.Stop()
-			return session
+			return session, useful || session.useful.Load()
 		case <-move.C:
 		}
 		if leaving != nil && !wake.IsClosed(leaving) {
@@ -153,6 +154,8 @@ func (s *servers) stay(session *session) *session {
 		}
 		if next := s.another(session); next != nil {
 			s.logger.Debug("moving to another server", "server", next.address, "from", session.address)
+			next.planned = session.useful.Load()
+			useful = useful || next.planned
 			s.set(next)
 			leaving = make(chan struct{})
 			old, done := session, leaving
@@ -165,26 +168,35 @@ func (s *servers) stay(session *session) *session {
 	}
 }
 
-// another connects to another server than the one that is connected; nil: no other one answers.
+// another connects to another server than the one that is connected; nil: no other one answers, or the
+// connection is lost meanwhile, and any server will do.
 func (s *servers) another(than *session) *session {
-	round := s.round(than.address)
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	s.running.Go(func() {
+		select {
+		case <-than.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	round := s.round(ctx, than.address)
 	if n := len(round); n > 0 && round[n-1] == than.address {
 		round = round[:n-1]
 	}
-	return s.try(round)
+	return s.try(ctx, round)
 }
 
 // retire leaves a server once nothing is asked on its session any more, by either side, and the next
-// server has heard the node, which it asks by that session then.
+// server has heard the node, which it asks by that session then, or is lost.
 func (s *servers) retire(old, next *session) {
 	tick := time.NewTicker(idleTick)
 	defer tick.Stop()
-	for old.Busy() || !next.useful.Load() {
+	for old.Busy() || !next.useful.Load() && !wake.IsClosed(next.Done()) {
 		select {
 		case <-tick.C:
 			continue
 		case <-old.Done():
-		case <-next.Done():
 		case <-s.ctx.Done():
 		}
 		break
@@ -201,14 +213,14 @@ func (s *servers) leave(session *wire.Session) {
 
 // dial connects to a server and asks it who leads, which the one that leads answers: one that is of
 // another region, or has no leader, is of no use.
-func (s *servers) dial(address string) (*session, *trouble) {
-	ctx, cancel := context.WithTimeout(s.ctx, s.tempo.patience)
+func (s *servers) dial(ctx context.Context, address string) (*session, *trouble) {
+	ctx, cancel := context.WithTimeout(ctx, s.timing.patience)
 	defer cancel()
 	o := s.options
 	if s.secured != nil { // certificates may have been replaced
 		var err error
 		if o.TLS, err = s.secured(); err == nil {
-			err = valid(o.TLS, s.tempo.clock())
+			err = valid(o.TLS, s.timing.clock())
 		}
 		if err != nil {
 			why := s.explain(fmt.Errorf("tls: %w", err), true)
@@ -243,7 +255,9 @@ func (s *servers) tell(address string, why trouble) {
 		return
 	}
 	s.mu.Lock()
-	s.last = why
+	if s.session == nil { // otherwise another one is there for the node
+		s.last = why
+	}
 	before, told := s.troubles[address]
 	s.troubles[address] = why.kind
 	s.mu.Unlock()
@@ -277,5 +291,9 @@ func (s *servers) answered(session *session) {
 	delete(s.troubles, session.address)
 	s.last = trouble{}
 	s.mu.Unlock()
-	s.logger.Info("connected to a server", "server", session.address, "region", s.region)
+	level := hclog.Info
+	if session.planned {
+		level = hclog.Debug
+	}
+	s.logger.Log(level, "connected to a server", "server", session.address, "region", s.region)
 }

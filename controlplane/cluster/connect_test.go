@@ -5,11 +5,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +27,7 @@ func TestWithoutALeaderTheNodeIsNotSaidToBeConnected(t *testing.T) {
 	s := startServer(t)
 	said, logger := logged(hclog.Info)
 	tries := make(chan struct{}, 1000)
-	cp := joinWith(t, Config{Servers: []string{s.address}, Logger: logger, tempo: tempo{resolve: func(_ context.Context, host string) ([]string, error) {
+	cp := joinWith(t, Config{Servers: []string{s.address}, Logger: logger, timing: timing{resolve: func(_ context.Context, host string) ([]string, error) {
 		tries <- struct{}{}
 		return []string{host}, nil
 	}}})
@@ -59,17 +62,25 @@ func TestATokenThatIsMadeLaterIntroducesTheNode(t *testing.T) {
 	s.introduction = "made later"
 	s.mu.Unlock()
 	file := filepath.Join(t.TempDir(), "intro_token.jwt")
-	cp := joinWith(t, Config{Servers: []string{s.address}, IntroductionFile: file})
+	var ahead atomic.Int64
+	cp := joinWith(t, Config{Servers: []string{s.address}, IntroductionFile: file, timing: timing{
+		clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+	}})
 	_, err := cp.Register(t.Context(), described())
 	require.ErrorContains(t, err, "make a token with nomad node intro create")
 	since := cp.Trouble()
 	require.Contains(t, since.Text, "the servers do not take the node: Node.Register: Permission denied")
+	require.NotEmpty(t, since.Remedy)
 
 	old := jwt(`{"exp": 1000000000}`)
 	require.NoError(t, os.WriteFile(file, []byte(old), 0o600))
 	_, err = cp.Register(t.Context(), described())
-	require.ErrorContains(t, err, "the one that is there was good until 2001-09-09 01:46:40 UTC, and it is 20")
+	require.ErrorContains(t, err, "the one that is there was good until 2001-09-09 01:46:40 UTC, by the clock of this machine)")
 	require.Equal(t, since.Since, cp.Trouble().Since)
+	first := err.Error()
+	ahead.Store(int64(time.Hour))
+	_, err = cp.Register(t.Context(), described())
+	require.EqualError(t, err, first, "it is said once")
 
 	require.NoError(t, os.WriteFile(file, []byte("made later\n"), 0o600))
 	registered(t, cp)
@@ -106,7 +117,7 @@ func TestNodesSpreadOverTheServers(t *testing.T) {
 	s := &servers{
 		ctx: t.Context(), logger: hclog.NewNullLogger(), troubles: map[string]string{},
 		configured: []string{"cluster.test:4647", "gone.test:4647"}, learned: []string{"192.0.2.2:4647"},
-		tempo: tempo{resolve: func(_ context.Context, host string) ([]string, error) {
+		timing: timing{resolve: func(_ context.Context, host string) ([]string, error) {
 			if found := names[host]; found != nil {
 				return found, nil
 			}
@@ -116,16 +127,16 @@ func TestNodesSpreadOverTheServers(t *testing.T) {
 	all := []string{"192.0.2.1:4647", "192.0.2.2:4647", "[2001:db8::3]:4647"}
 	first := map[string]bool{}
 	for range 200 {
-		round := s.round("")
+		round := s.round(s.ctx, "")
 		first[round[0]] = true
 		slices.Sort(round)
 		require.Equal(t, all, round, "each address once")
-		require.Equal(t, all[1], s.round(all[1])[2], "the one that was lost is the last")
+		require.Equal(t, all[1], s.round(s.ctx, all[1])[2], "the one that was lost is the last")
 	}
 	require.Len(t, first, 3)
 	s.tell("192.0.2.1:4647", trouble{kind: "a"})
 	names["cluster.test"] = []string{"192.0.2.9"}
-	require.NotContains(t, s.round(""), "192.0.2.1:4647", "a name is looked up at each round")
+	require.NotContains(t, s.round(s.ctx, ""), "192.0.2.1:4647", "a name is looked up at each round")
 	require.NotContains(t, s.troubles, "192.0.2.1:4647")
 }
 
@@ -133,7 +144,7 @@ func TestAllAddressesOfANameAreTried(t *testing.T) {
 	s := startServer(t)
 	_, port, _ := strings.Cut(s.address, ":")
 	said, logger := logged(hclog.Info)
-	cp := joinWith(t, Config{Servers: []string{"cluster.test:" + port}, Logger: logger, tempo: tempo{resolve: func(context.Context, string) ([]string, error) {
+	cp := joinWith(t, Config{Servers: []string{"cluster.test:" + port}, Logger: logger, timing: timing{resolve: func(context.Context, string) ([]string, error) {
 		return []string{"127.0.0.2", "127.0.0.1"}, nil // nothing listens at the first
 	}}})
 	registered(t, cp)
@@ -158,7 +169,7 @@ func TestANodeMovesToAnotherServerWhenNothingIsUnderWay(t *testing.T) {
 		return answer()
 	}, one)
 	defer let()
-	cp := joinWith(t, Config{Servers: []string{address, two.address}, tempo: tempo{moveAfter: 50 * time.Millisecond}})
+	cp := joinWith(t, Config{Servers: []string{address, two.address}, timing: timing{moveAfter: 50 * time.Millisecond}})
 	registered(t, cp)
 	old := <-joined
 	asking := make(chan error, 1)
@@ -195,7 +206,7 @@ func TestANodeDoesNotLeaveAServerThatItAnswers(t *testing.T) {
 	address, joined := behind(t, asIs, one)
 	busy, done := make(chan struct{}), make(chan struct{})
 	cp := joinWith(t, Config{
-		Servers: []string{address, two.address}, tempo: tempo{moveAfter: 50 * time.Millisecond},
+		Servers: []string{address, two.address}, timing: timing{moveAfter: 50 * time.Millisecond},
 		Handler: &wire.Handler{Call: func(context.Context, string, func(any) error) (any, error) {
 			close(busy)
 			<-done
@@ -210,5 +221,79 @@ func TestANodeDoesNotLeaveAServerThatItAnswers(t *testing.T) {
 	registered(t, cp)
 	close(done)
 	require.NoError(t, <-answered)
+	<-old.Done()
+}
+
+// A planned move passes servers that are of no use. That is no trouble of the node's: it is connected all
+// the time, and the next server has only not been asked anything yet.
+func TestAMovePastAServerOfNoUseIsNoTrouble(t *testing.T) {
+	one, two := startServer(t), startServer(t)
+	useless, conns := serveConns(t, func(net.Conn) {}) // it hangs up
+	two.mu.Lock()
+	two.node = nodeOf(described(), secretID)
+	two.mu.Unlock()
+	said, logger := logged(hclog.Info)
+	cp := joinWith(t, Config{Servers: []string{one.address, useless, two.address}, Logger: logger, timing: timing{moveAfter: 50 * time.Millisecond}})
+	registered(t, cp)
+	require.Eventually(t, func() bool { return cp.Connected() == two.address }, time.Minute, time.Millisecond)
+	require.NotEmpty(t, conns, "the one in between was tried")
+	require.Nil(t, cp.Trouble())
+	_, err := cp.Heartbeat(t.Context(), nodeID)
+	require.NoError(t, err)
+	require.Len(t, said.with("[INFO]"), 1, "a move is nothing to know")
+}
+
+// Who is looked for may take long to be of no use: meanwhile the connection there is may be lost.
+func TestAServerThatIsLostWhileAnotherIsLookedForIsReplacedAtOnce(t *testing.T) {
+	one := startServer(t)
+	address, joined := behind(t, asIs, one)
+	var before atomic.Bool
+	silent, conns := serveConns(t, func(conn net.Conn) { // it says nothing, and then that it does not
+		if !before.Swap(true) {
+			_, _ = io.Copy(io.Discard, conn)
+		}
+	})
+	cp := joinWith(t, Config{
+		Servers: []string{address, silent}, timing: timing{moveAfter: 50 * time.Millisecond, patience: time.Hour},
+	})
+	registered(t, cp)
+	<-conns
+	(<-joined).HangUp()
+	_, err := cp.Heartbeat(t.Context(), nodeID) // on the next connection
+	require.NoError(t, err)
+}
+
+// A server that was left for one that is lost then is well all the same, and finishes what it was asked.
+func TestALostServerDoesNotTakeTheOneBeforeItAlong(t *testing.T) {
+	one, two := startServer(t), startServer(t)
+	held, release := make(chan struct{}), make(chan struct{})
+	let := sync.OnceFunc(func() { close(release) })
+	first, joined := behind(t, func(method string, answer func() (any, error)) (any, error) {
+		if method == "Alloc.GetAlloc" {
+			close(held)
+			<-release
+		}
+		return answer()
+	}, one)
+	defer let()
+	second, joinedNext := behind(t, asIs, two)
+	cp := joinWith(t, Config{Servers: []string{first, second}, timing: timing{moveAfter: 50 * time.Millisecond}})
+	registered(t, cp)
+	old := <-joined
+	asking := make(chan error, 1)
+	go func() {
+		_, _, err := cp.allocationElsewhere(t.Context(), "default", allocID(1), 0)
+		asking <- err
+	}()
+	<-held
+	require.Eventually(t, func() bool { return cp.Connected() == second }, time.Minute, time.Millisecond)
+	(<-joinedNext).HangUp()
+	select {
+	case <-old.Done():
+		require.Fail(t, "it is still asked something")
+	case <-time.After(4 * idleTick):
+	}
+	let()
+	require.NoError(t, <-asking)
 	<-old.Done()
 }

@@ -18,7 +18,7 @@ func offline() *ControlPlane {
 	none := hclog.NewNullLogger()
 	return &ControlPlane{
 		logger: none, token: &token{}, pulled: newPulled(), remembered: maxRemembered,
-		servers: &servers{configured: []string{"a:1"}, logger: none, tempo: tempo{}.withDefaults()},
+		servers: &servers{configured: []string{"a:1"}, logger: none, timing: timing{}.withDefaults()},
 	}
 }
 

@@ -2,11 +2,13 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -32,6 +34,7 @@ type nodeEvents struct {
 	newest  structs.NodeEvent // of those that were taken
 	pending []wireNodeEvent   // as many as servers keep, the oldest first
 	unsure  bool              // servers may have them although that was not heard
+	refusal string            // the servers' answer to the last try; empty: they had none, or took them
 }
 
 // take takes the events of a node that are newer than those that were taken before. Before is the node
@@ -96,12 +99,30 @@ func (e *nodeEvents) told(some []wireNodeEvent, err error) {
 	e.pending = slices.DeleteFunc(e.pending, func(one wireNodeEvent) bool { return slices.ContainsFunc(some, one.is) })
 }
 
+// refused notes how a try to tell some has ended, and reports whether it was answered as the one before: then
+// they are refused for good, and dropped.
+func (e *nodeEvents) refused(some []wireNodeEvent, err error) bool {
+	answer := ""
+	var remote *wire.RemoteError
+	if errors.As(err, &remote) && !isAway(err) {
+		answer = remote.Text
+	}
+	e.mu.Lock()
+	again := answer != "" && answer == e.refusal
+	e.refusal = answer
+	e.mu.Unlock()
+	if again {
+		e.told(some, nil)
+	}
+	return again
+}
+
 func (e wireNodeEvent) is(other wireNodeEvent) bool {
 	return e.Timestamp.Equal(other.Timestamp) && e.Subsystem == other.Subsystem && e.Message == other.Message
 }
 
 // tellEvents tells a server the node's events that it was not told. What cannot be told now is told with
-// one of the next heartbeats. A server adds whatever it is told: where it may have been, it is asked first.
+// one of the next heartbeats, but for what is refused twice with the same answer. A server adds whatever it is told: where it may have been, it is asked first.
 func (cp *ControlPlane) tellEvents(ctx context.Context, nodeID string) {
 	cp.events.telling.Lock()
 	defer cp.events.telling.Unlock()
@@ -121,7 +142,10 @@ func (cp *ControlPlane) tellEvents(ctx context.Context, nodeID string) {
 		err = cp.emit(ctx, nodeID, pending)
 		cp.events.told(pending, err)
 	}
-	if err != nil {
+	switch {
+	case cp.events.refused(pending, err):
+		cp.logger.Warn("the servers refuse the node's events, which are not told again", "events", len(pending), "error", err)
+	case err != nil:
 		cp.logger.Debug("telling the servers the node's events failed, trying again with a later heartbeat", "error", err)
 	}
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -60,7 +61,7 @@ func TestEventsAreKeptWhileServersDoNotTakeThem(t *testing.T) {
 	refuse := func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.fail["Node.EmitEvents"] = wire.ErrNoMethod
+		s.fail["Node.EmitEvents"] = errors.New("No cluster leader")
 	}
 	for last := range 3 * structs.MaxNodeEvents {
 		refuse()
@@ -73,6 +74,33 @@ func TestEventsAreKeptWhileServersDoNotTakeThem(t *testing.T) {
 	told := s.told()
 	require.Len(t, told, structs.MaxNodeEvents, "the oldest are dropped")
 	require.Equal(t, fmt.Sprint(3*structs.MaxNodeEvents), told[structs.MaxNodeEvents-1])
+}
+
+func TestEventsThatServersRefuseForGoodAreDropped(t *testing.T) {
+	s := startServer(t)
+	cp := join(t, s.address)
+	refuse := func(method string, err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.fail[method] = err
+	}
+	beat := func() {
+		_, err := cp.Heartbeat(t.Context(), nodeID)
+		require.NoError(t, err)
+	}
+	refuse("Node.EmitEvents", wire.ErrNoMethod)
+	_, err := cp.Register(t.Context(), happened(1, 2))
+	require.NoError(t, err)
+	refuse("Node.EmitEvents", wire.ErrNoMethod)
+	beat()
+	tries, looks := s.called("Node.EmitEvents"), s.called("Node.GetNode")
+	beat()
+	beat()
+	require.Equal(t, tries, s.called("Node.EmitEvents"))
+	require.Equal(t, looks, s.called("Node.GetNode"))
+	_, err = cp.Register(t.Context(), happened(1, 3))
+	require.NoError(t, err)
+	require.Equal(t, []string{"3"}, s.told(), "what comes later is told")
 }
 
 // A server may have taken events and not been able to say so.

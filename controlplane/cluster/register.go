@@ -36,7 +36,10 @@ func (cp *ControlPlane) noteRefusal(err error) {
 		cp.refusal = nil
 		return
 	}
-	now := &Trouble{Since: time.Now(), Text: "the servers do not take the node: " + err.Error()}
+	now := &Trouble{
+		Since: time.Now(), Text: "the servers do not take the node: " + err.Error(),
+		Remedy: "mend what it names; where that is not enough, look at the log of the servers",
+	}
 	if cp.refusal != nil {
 		now.Since = cp.refusal.Since
 	}

@@ -69,7 +69,7 @@ type servers struct {
 	ctx        context.Context
 	end        context.CancelFunc
 	running    sync.WaitGroup
-	tempo      tempo
+	timing     timing
 
 	mu       sync.Mutex
 	learned  []string
@@ -77,7 +77,7 @@ type servers struct {
 	changed  chan struct{}     // closed and replaced when session is another
 	silent   time.Time         // since when there is no session
 	troubles map[string]string // the kinds of those that were told by address
-	last     trouble           // of them
+	last     trouble           // of them, while there was no session
 }
 
 // session is one with a server that has answered and has a leader.
@@ -85,6 +85,7 @@ type session struct {
 	*wire.Session
 	address string
 	secured bool        // by TLS
+	planned bool        // the node has moved to it from another one that was well
 	useful  atomic.Bool // it has answered a question of the node since
 
 	mu  sync.Mutex
@@ -115,9 +116,9 @@ func (s *session) failure() error {
 }
 
 // connect keeps connecting until close.
-func connect(list []string, o wire.Options, secured func() (*tls.Config, error), region string, t tempo) *servers {
+func connect(list []string, o wire.Options, secured func() (*tls.Config, error), region string, t timing) *servers {
 	s := &servers{
-		configured: list, options: o, secured: secured, region: region, logger: o.Logger, tempo: t.withDefaults(),
+		configured: list, options: o, secured: secured, region: region, logger: o.Logger, timing: t.withDefaults(),
 		changed: make(chan struct{}), silent: time.Now(), troubles: map[string]string{},
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -202,7 +203,7 @@ func (s *servers) await(ctx context.Context, not *session) (*session, error) {
 // call asks a server, and another one when that is lost, says nothing or has no leader, until
 // one answers or ctx is done.
 func (s *servers) call(ctx context.Context, method string, args, reply any) error {
-	return s.callFor(ctx, s.tempo.patience, method, args, reply)
+	return s.callFor(ctx, s.timing.patience, method, args, reply)
 }
 
 // callFor asks a server that may take so long to answer.
@@ -243,7 +244,7 @@ func (s *servers) nowFor(ctx context.Context, limit time.Duration, method string
 	session := s.session
 	s.mu.Unlock()
 	if session == nil {
-		return errdefs.NewRecoverable(errdefs.Unavailable, "no server of the cluster answers now")
+		return errdefs.NewRecoverable(errdefs.Unavailable, "no server of the cluster answers now: wasmnode doctor says why")
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

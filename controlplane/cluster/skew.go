@@ -36,7 +36,7 @@ func times(token string) (signed, until time.Time) {
 // compareClocks says, once, that a token which the servers have just signed is of another time.
 func (cp *ControlPlane) compareClocks(token string) {
 	signed, _ := times(token)
-	now := cp.servers.tempo.clock()
+	now := cp.servers.timing.clock()
 	apart := now.Sub(signed).Abs() > maxSkew && !signed.IsZero()
 	if cp.skewed.Swap(apart) == apart || !apart {
 		return
@@ -45,11 +45,12 @@ func (cp *ControlPlane) compareClocks(token string) {
 		"servers", inUTC(signed), "here", inUTC(now), "remedy", "timedatectl set-ntp true, here and on the servers")
 }
 
-// introductionHint says of a token that introduces the node that it is not good any more.
+// introductionHint says of a token that introduces the node that it is not good any more. The text stays the
+// same from try to try: who says it once goes by that.
 func (cp *ControlPlane) introductionHint(token string) string {
 	_, until := times(token)
-	if now := cp.servers.tempo.clock(); !until.IsZero() && now.After(until) {
-		return fmt.Sprintf(" (the one that is there was good until %s, and it is %s now)", inUTC(until), inUTC(now))
+	if !until.IsZero() && cp.servers.timing.clock().After(until) {
+		return fmt.Sprintf(" (the one that is there was good until %s, by the clock of this machine)", inUTC(until))
 	}
 	return ""
 }

@@ -97,7 +97,7 @@ func (s *servers) ofTLS(err error) *trouble {
 			remedy: "put the certificate of the cluster's authority into ca_file of the block tls",
 		}
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return &trouble{kind: "certificate", text: "server: " + validity(invalid.Cert, s.tempo.clock()), remedy: renewOrSet}
+		return &trouble{kind: "certificate", text: "server: " + validity(invalid.Cert, s.timing.clock()), remedy: renewOrSet}
 	case errors.As(err, &host):
 		return &trouble{
 			kind: "host", text: fmt.Sprintf("its certificate is not for server.%s.nomad", s.region),
@@ -143,7 +143,7 @@ func (s *servers) ofProtocol(err error) *trouble {
 	case wire.Says(err, unknownMethod):
 		return &trouble{kind: "method", text: err.Error(), remedy: "look at the version of the server: this node needs Nomad 1.6 or newer"}
 	case errors.As(err, &remote):
-		return &trouble{kind: remote.Text, text: err.Error(), remedy: "look at the log of the server"}
+		return &trouble{kind: "remote", text: err.Error(), remedy: "look at the log of the server"}
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (s *servers) ofNetwork(err error, secured bool) trouble {
 // Trouble is what keeps the servers from giving the node work.
 type Trouble struct {
 	Since        time.Time
-	Text, Remedy string // a line each; the second may be empty
+	Text, Remedy string // a line each
 }
 
 // Trouble is why no server answers, or why they do not take the node; nil: it is one of theirs.

@@ -254,7 +254,7 @@ func TestWhyAServerIsOfNoUseIsToldOnce(t *testing.T) {
 			}
 			cp := joinWith(t, Config{
 				Servers: []string{address}, Logger: logger, TLS: c.tls,
-				tempo: tempo{patience: cmp.Or(c.patience, time.Minute), clock: c.clock, resolve: func(ctx context.Context, host string) ([]string, error) {
+				timing: timing{patience: cmp.Or(c.patience, time.Minute), clock: c.clock, resolve: func(ctx context.Context, host string) ([]string, error) {
 					tries <- struct{}{}
 					return resolve(ctx, host)
 				}},

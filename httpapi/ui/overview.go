@@ -54,7 +54,7 @@ func (s *site) overview(a *asker) (*view, error) {
 	if _, err := a.get(&health, path("agent", "health"), nil, http.StatusInternalServerError); err != nil {
 		return nil, err
 	}
-	body.Healthy = health.Client.Ok && health.Server.Ok
+	body.Healthy = health.Client.Ok && (health.Server == nil || health.Server.Ok) // a client of servers is none
 	body.Conditions = health.Conditions
 	if _, err := a.get(&body.Node, path("node", s.NodeID), nil); err != nil {
 		return nil, err

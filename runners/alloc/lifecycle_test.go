@@ -215,3 +215,51 @@ func TestAGroupWhoseLeaderDiedBeforeTheAgentRestartedEnds(t *testing.T) {
 		f.finish()
 	})
 }
+
+// What comes after the others comes in an allocation that ends, too: there it is not killed, and its run
+// that did not survive is not held for ever.
+func TestAPoststopTaskThatDidNotSurviveStartsAgainWhenTheControlPlaneWasHeard(t *testing.T) {
+	for name, end := range map[string]func(*fixture){
+		"the control plane has stopped it": (*fixture).stop,
+		"the main task has failed": func(f *fixture) {
+			require.True(f.t, f.world.Exit("web", structs.ExitResult{ExitCode: 1}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFixture(t, `
+job "j" {
+  group "g" {
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    task "web" { driver = "mock" }
+    task "tidy" {
+      driver = "mock"
+      lifecycle { hook = "poststop" }
+    }
+  }
+}
+`)
+				f.start()
+				synctest.Wait()
+				end(f)
+				synctest.Wait()
+				require.Equal(t, []string{"tidy"}, f.world.Running())
+				f.world.Lose()
+				f.heard = make(chan struct{})
+				f.restartAgent()
+				synctest.Wait()
+				require.Empty(t, f.world.Running(), "it waits until the control plane was heard")
+				close(f.heard)
+				synctest.Wait()
+				require.Equal(t, []string{"tidy"}, f.world.Running())
+				require.True(t, f.world.Exit("tidy", structs.ExitResult{}))
+				<-f.r.WaitCh()
+				require.Equal(t, 1, f.world.Started("web"))
+				f.finish()
+			})
+		})
+	}
+}

@@ -47,8 +47,8 @@ type Runner struct {
 	stopPreparing context.CancelFunc
 
 	reported bool // a state was reported; the loop's own
-	// heard is closed when tasks that did not survive may start again: the control plane was heard, and
-	// wants them; nil: they may at once.
+	// heard is closed when tasks that did not survive, other than poststop tasks, may start again: the control
+	// plane was heard, and wants them; nil: they may at once.
 	heard chan struct{}
 
 	waitCh     chan struct{}
@@ -116,9 +116,13 @@ func (r *Runner) addTask(t *nomad.Task) error {
 		return fmt.Errorf("alloc: task %q is in the group twice", t.Name)
 	}
 	of := stageOf(t)
+	var heard <-chan struct{} = r.heard
+	if of == poststop {
+		heard = r.cfg.Heard // the end of the allocation does not kill it
+	}
 	tr, err := task.New(task.Config{
 		Alloc: r.alloc, Task: t.Name, Node: r.cfg.Node, Dir: dir, State: r.cfg.State,
-		Dispense: r.cfg.Dispense, Network: r.networkGiven, Devices: r.cfg.Devices, HostEnv: r.cfg.HostEnv, Left: r.cfg.Left, Heard: r.heard, Limits: r.cfg.Limits, ReservedCores: r.cfg.ReservedCores, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
+		Dispense: r.cfg.Dispense, Network: r.networkGiven, Devices: r.cfg.Devices, HostEnv: r.cfg.HostEnv, Left: r.cfg.Left, Heard: heard, Limits: r.cfg.Limits, ReservedCores: r.cfg.ReservedCores, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
 		Gate:  func() <-chan struct{} { return r.order.gate(of) },
 		Hooks: r.taskHooks(t.Name), Services: r.cfg.Lookup, Variables: r.cfg.Variables, Identities: r.cfg.Identities, API: r.cfg.API, SecretsInMemory: r.cfg.SecretsInMemory,
 	})

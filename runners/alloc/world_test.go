@@ -50,7 +50,8 @@ type fixture struct {
 	services alloc.Services
 	// devices reserves devices; nil: the node has none.
 	devices task.Devices
-	left    task.Left // what outlived the last agent; nil: that is not known
+	left    task.Left     // what outlived the last agent; nil: that is not known
+	heard   chan struct{} // closed when the control plane was heard; nil: nothing waits for that
 	// dispense gives drivers; nil: those of the scripted world.
 	dispense task.Dispense
 	r        *alloc.Runner
@@ -91,7 +92,7 @@ func (f *fixture) build() *alloc.Runner {
 	}
 	r, err := alloc.New(alloc.Config{
 		Alloc: f.alloc, Node: func() *structs.Node { return &structs.Node{ID: "node-1", Name: "node"} }, AllocsDir: f.dir, State: f.db,
-		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch, Devices: f.devices, Networks: f.networks, DestroyNetwork: f.world.DestroyNetwork, Left: f.left, Services: f.services,
+		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch, Devices: f.devices, Networks: f.networks, DestroyNetwork: f.world.DestroyNetwork, Left: f.left, Heard: f.heard, Services: f.services,
 		Jitter: func(d time.Duration) time.Duration { return d },
 	})
 	require.NoError(f.t, err)

@@ -203,6 +203,44 @@ func TestD13_AnAgentThatStopsEndsADestroyThatAKillLeft(t *testing.T) {
 	})
 }
 
+// The agent may stop while a driver still destroys, and the allocation be destroyed then: the disposal that
+// goes on is waited for, and the driver that was asked for another is given back.
+func TestADisposalThatGoesOnIsNotBegunTwice(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		f.world.Lose()
+		over := make(chan struct{})
+		destroys := 0
+		f.world.Fail("destroy", func() error {
+			destroys++
+			<-over
+			return nil
+		})
+		f.build()
+		require.NoError(t, f.r.Restore())
+		go f.r.Run()
+		synctest.Wait()
+		require.Equal(t, 1, destroys, "what is left of the run that was lost")
+		f.r.Kill(nil)
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		finished := make(chan struct{})
+		go func() {
+			defer close(finished)
+			f.r.Finish()
+		}()
+		synctest.Wait()
+		close(over)
+		<-finished
+		require.Equal(t, 1, destroys)
+		f.finish()
+	})
+}
+
 // leave ends a test whose driver destroys nothing: the driver is given back all the same.
 func (f *fixture) leave() {
 	f.r.Settle()

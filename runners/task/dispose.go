@@ -13,6 +13,7 @@ import (
 // own, because a driver may take longer for it than a kill may take; Settle waits for it.
 type disposal struct {
 	of     string        // the run's ID
+	driver Driver        // that it is done with, and given back then
 	done   chan struct{} // closed when the driver has returned
 	err    error         // what it returned; to be read when done is closed
 	cancel context.CancelFunc
@@ -24,13 +25,16 @@ func (d *disposal) failed() bool { return closed(d.done) && d.err != nil }
 
 // beginDisposal has the driver destroy what is left of a run, and gives the driver back
 // when it has returned. That ctx ends does not stop it: what is left has to go. A run whose
-// disposal goes on is not disposed of twice.
+// disposal goes on is not disposed of twice: another driver that it comes with is given back at once.
 func (r *Runner) beginDisposal(ctx context.Context, run *invocation) *disposal {
 	if d := r.disposal; d != nil && d.of == run.config.GetId() && !d.failed() {
+		if run.driver != d.driver {
+			run.driver.Release()
+		}
 		return d
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.CallTimeout)
-	d := &disposal{of: run.config.GetId(), done: make(chan struct{}), cancel: cancel}
+	d := &disposal{of: run.config.GetId(), driver: run.driver, done: make(chan struct{}), cancel: cancel}
 	r.disposal = d
 	r.disposals.Go(func() {
 		defer close(d.done)

@@ -242,7 +242,9 @@ type secretKeeper interface {
 	KeepSecrets(taskID string, variables []string)
 }
 
-// tellSecrets tells a run's driver which variables its templates have made of the node's.
+// tellSecrets tells a run's driver which variables its templates have made of the node's, before it is
+// asked anything about the run. It is called by the goroutine that runs Run: a handover has nothing to
+// tell, since what one version was told, all know until the task is destroyed.
 func (r *Runner) tellSecrets(run *invocation) {
 	keeper, ok := run.driver.(secretKeeper)
 	left := r.local.Hooks[TemplatesHook]

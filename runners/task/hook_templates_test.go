@@ -2,6 +2,7 @@ package task_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -746,6 +748,76 @@ func TestItsDriverIsToldWhichVariablesAreSecrets(t *testing.T) {
 		require.NoError(t, f.r.Restart(task.RestartRequest{Reason: "test"}))
 		settle()
 		require.Equal(t, append(want, want[0]), f.told())
+		f.finish()
+	})
+}
+
+// TestAHandoverTellsNothingOfSecrets has the driver be replaced by a version that does not take the task
+// at first, while hooks leave something: what they leave is not for the goroutine that hands over. The old
+// version was told for all of them, and what a handover said that is abandoned would never be taken back.
+func TestAHandoverTellsNothingOfSecrets(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, vars := reading(t, `V={{ (nomadVar "a").v }}`)
+		f.task.Templates[0].Envvars = ptr(true)
+		signalled := inline(`{{ (nomadVar "a").v }}`, "secrets/file")
+		signalled.ChangeMode, signalled.ChangeSignal, signalled.Splay = ptr("signal"), ptr("SIGHUP"), ptr(time.Duration(0))
+		f.task.Templates[0].ChangeMode = ptr("noop")
+		f.task.Templates = append(f.task.Templates, signalled)
+		vars.put("a", 1, "kept")
+		f.start()
+		settle()
+		require.Len(t, f.told(), 1)
+		faults := 4
+		f.world.Fail("recover", func() error {
+			if faults--; faults >= 0 {
+				return errUnavailable
+			}
+			return nil
+		})
+		f.world.Upgrade()
+		vars.put("a", 2, "new")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 5, f.world.Count("recover web with version 1"))
+		require.Equal(t, 1, f.world.Count("signal web"))
+		require.Len(t, f.told(), 1)
+		f.finish()
+	})
+}
+
+// TestADriverIsToldOfSecretsBeforeItDestroysWhatIsLeft has an agent die before the end of a run is decided
+// on: the next one's driver may say something of the task, too.
+func TestADriverIsToldOfSecretsBeforeItDestroysWhatIsLeft(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, vars := reading(t, `V={{ (nomadVar "a").v }}`)
+		f.task.Templates[0].Envvars = ptr(true)
+		vars.put("a", 1, "kept")
+		died := state.NewMem()
+		destroyed := 0
+		f.world.Fail("destroy", func() error {
+			local, shown, err := f.db.Task("a1", "web")
+			require.NoError(t, err)
+			require.NoError(t, died.PutTask("a1", "web", local, shown))
+			f.world.Fail("destroy", func() error {
+				if destroyed++; destroyed == 1 {
+					require.Len(t, f.told(), 2)
+				}
+				return nil
+			})
+			return errors.New("the agent died")
+		})
+		f.start()
+		settle()
+		require.True(t, f.world.Exit("web", structs.ExitResult{ExitCode: 1}))
+		synctest.Wait()
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		f.db = died
+		f.build()
+		require.NoError(t, f.r.Restore())
+		go f.r.Run()
+		settle()
+		require.NotZero(t, destroyed)
 		f.finish()
 	})
 }

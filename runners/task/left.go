@@ -13,7 +13,8 @@ import (
 // Left is what outlived the last agent, as far as the node knows.
 type Left interface {
 	// Gone returns with what a run was lost that was running, such as "the restart of the
-	// machine"; empty: it may still be there. workload: the run has one, of the run's ID.
+	// machine"; empty: it may still be there. workload: the run has one, of the run's ID. Of no run, it
+	// is whether the machine was restarted.
 	Gone(run string, workload bool) (with string)
 	// Run is the newest run of a task that has a workload and was not started before a time;
 	// empty: there is none.

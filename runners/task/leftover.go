@@ -50,5 +50,6 @@ func (r *Runner) leftover(ctx context.Context) *invocation {
 		r.logger.Error("a run of the task may be left", "id", r.local.TaskID, "error", err)
 		return nil
 	}
+	r.tellSecrets(run)
 	return run
 }

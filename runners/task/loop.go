@@ -83,6 +83,9 @@ func (r *Runner) begin() phase {
 		if r.local.TaskID != "" {
 			return phaseRecover
 		}
+		if !r.awaitHeardToStart() {
+			return r.interrupted()
+		}
 		return phaseStart
 	}
 	r.destroyLeftover(r.shutdown) // the earlier agent was gone before it could

@@ -42,7 +42,7 @@ func (r *Runner) recoverRun() (phase, restart.Event) {
 		return r.hold(err)
 	}
 	ran, with := wasRunning(r.rec.visible()), cmp.Or(r.gone, "the restart of the agent")
-	heard := r.awaitHeard(with, err)
+	heard := r.awaitHeard(fmt.Sprintf("Task did not survive %s, and does not start again before servers were heard: %v", with, err))
 	if !heard && r.killed.Err() == nil {
 		return phaseDetached, restart.Event{}
 	}
@@ -61,19 +61,18 @@ func (r *Runner) recoverRun() (phase, restart.Event) {
 	return r.startLost(with, err), restart.Event{}
 }
 
-// awaitHeard holds a task whose run did not survive until the control plane was heard, and reports
-// whether it goes on then: it may be killed meanwhile, or left to the next agent. The run stays stored until then: an agent that dies meanwhile leaves it to
-// the next to wait.
-func (r *Runner) awaitHeard(with string, lost error) bool {
+// awaitHeard holds a task that may run elsewhere by now until the control plane was heard, and reports
+// whether it goes on then: it may be killed meanwhile, or left to the next agent. A run that did not
+// survive stays stored until then: an agent that dies meanwhile leaves it to the next to wait.
+func (r *Runner) awaitHeard(why string) bool {
 	alloc, _ := r.current()
 	if r.cfg.Heard == nil || structs.Deref(alloc.Job.Type) == nomad.JobTypeSystem || wake.IsClosed(r.cfg.Heard) {
 		return true
 	}
-	r.logger.Info("the task did not survive, and waits until the control plane was heard", "error", lost)
+	r.logger.Info("the task waits until the control plane was heard", "reason", why)
 	r.commit(func(s *status) bool {
-		if last := len(s.state.Events) - 1; last < 0 || s.state.Events[last].Type != structs.EventFailedRestoring {
-			s.state.Append(structs.NewTaskEvent(structs.EventFailedRestoring).
-				WithMessage(fmt.Sprintf("Task did not survive %s, and does not start again before servers were heard: %v", with, lost)))
+		if !isHeld(s.state) {
+			s.state.Append(structs.NewTaskEvent(structs.EventFailedRestoring).WithMessage(why))
 		}
 		s.state.Enter(structs.TaskPending, time.Now())
 		return true
@@ -83,6 +82,23 @@ func (r *Runner) awaitHeard(with string, lost error) bool {
 	case <-r.active.Done():
 	}
 	return r.active.Err() == nil
+}
+
+// isHeld reports whether awaitHeard holds a task, or did when it was stored.
+func isHeld(s *structs.TaskState) bool {
+	last := len(s.Events) - 1
+	return last >= 0 && s.Events[last].Type == structs.EventFailedRestoring
+}
+
+// awaitHeardToStart is awaitHeard of a task that had no run when the machine went down: it was to start,
+// for the first time or after a delay.
+func (r *Runner) awaitHeardToStart() bool {
+	left := r.cfg.Left
+	rebooted := left != nil && left.Gone("", false) != ""
+	if !r.restored || !rebooted && !isHeld(r.rec.visible()) {
+		return true
+	}
+	return r.awaitHeard("Task was to start when the machine went down, and does not before servers were heard")
 }
 
 // ended is what follows on a run whose end is recorded: what is left of it is destroyed, and
@@ -168,6 +184,7 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		// The task may well run: a missing driver does not mean that it ended.
 		return nil, recoverable(err)
 	}
+	r.tellSecrets(run)
 	if r.local.Lost {
 		r.regain(run)
 	}
@@ -274,7 +291,6 @@ func (r *Runner) stored() (*invocation, error) {
 func (r *Runner) recoverTask(ctx context.Context, run *invocation) (*wasmnodev1.TaskHandle, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.limits.CallTimeout)
 	defer cancel()
-	r.tellSecrets(run)
 	return call(ctx, "recover task", func(ctx context.Context) (*wasmnodev1.TaskHandle, error) {
 		return run.driver.RecoverTask(ctx, run.config, run.handle, r.driverEvent)
 	}, nil)

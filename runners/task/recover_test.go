@@ -230,6 +230,56 @@ func TestATaskThatDidNotSurviveIsHeldUntilTheControlPlaneWasHeard(t *testing.T) 
 	})
 }
 
+// One that had no run when the machine went down may run elsewhere as well. An agent that finds it in the
+// same boot as the one before has nothing to wait for, but what that one waited for.
+func TestATaskThatWasToStartWhenTheMachineWentDownIsHeldToo(t *testing.T) {
+	const waits = "Failed Restoring Task: Task was to start when the machine went down, and does not before servers were heard"
+	delayed := func(t *testing.T) *fixture {
+		f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 1})
+		f.task.RestartPolicy.Attempts, f.task.RestartPolicy.Delay = ptr(5), ptr(time.Hour)
+		f.start()
+		time.Sleep(time.Minute)
+		require.Contains(t, f.events()[len(f.events())-1], "Restarting")
+		f.cfg.Heard = make(chan struct{})
+		return f
+	}
+	bubble(t, func(t *testing.T) {
+		f := delayed(t)
+		heard := make(chan struct{})
+		f.cfg.Heard = heard
+		f.cfg.Left = &left{gone: "the restart of the machine"}
+		f.restartAgent()
+		time.Sleep(2 * time.Hour)
+		require.Equal(t, waits, f.events()[len(f.events())-1])
+		f.cfg.Left = &left{}
+		f.restartAgent()
+		time.Sleep(2 * time.Hour)
+		require.Equal(t, 1, f.world.Started("web"), "the next agent waits as well")
+		close(heard)
+		synctest.Wait()
+		require.Equal(t, 2, f.world.Started("web"))
+		f.finish()
+	})
+	bubble(t, func(t *testing.T) {
+		f := delayed(t)
+		f.cfg.Left = &left{gone: "the restart of the machine"}
+		f.restartAgent()
+		synctest.Wait()
+		f.r.Kill(nil)
+		<-f.r.WaitCh()
+		require.Equal(t, []string{waits, killing, killed}, f.events()[len(f.events())-3:])
+		f.finish()
+	})
+	bubble(t, func(t *testing.T) {
+		f := delayed(t)
+		f.cfg.Left = &left{}
+		f.restartAgent()
+		synctest.Wait()
+		require.Equal(t, 2, f.world.Started("web"), "the machine was not restarted")
+		f.finish()
+	})
+}
+
 // Not every run is lost with the machine: what its driver still knows goes on.
 func TestATaskThatIsThoughtGoneAndIsThereGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {

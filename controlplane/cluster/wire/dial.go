@@ -72,7 +72,7 @@ func greet(ctx context.Context, conn net.Conn, o Options) (*Session, error) {
 	if !stop() {
 		return nil, ctx.Err()
 	}
-	seen := &witness{Conn: conn}
+	seen := &seenConn{Conn: conn}
 	mux, err := yamux.Client(seen, muxConfig(o.Logger))
 	if err != nil {
 		return nil, err

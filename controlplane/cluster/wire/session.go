@@ -31,7 +31,7 @@ type Session struct {
 	places  chan struct{} // one for each stream of the other side that is served
 	asking  *room         // for what they ask
 	busy    atomic.Int64  // questions of both sides that are under way
-	seen    *witness      // the connection; nil: of a simulated server
+	seen    *seenConn     // the connection; nil: of a simulated server
 
 	start, write time.Duration // startTimeout and writeTimeout
 

@@ -21,9 +21,9 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("it answers %q, which is none of the protocol of Nomad's servers", e.First)
 }
 
-// witness is a connection that keeps what came first and what has ended it, which the sessions on it do
+// seenConn is a connection that keeps what came first and what has ended it, which the sessions on it do
 // not tell.
-type witness struct {
+type seenConn struct {
 	net.Conn
 
 	mu    sync.Mutex
@@ -32,13 +32,13 @@ type witness struct {
 }
 
 // Read implements [net.Conn].
-func (w *witness) Read(p []byte) (int, error) {
-	n, err := w.Conn.Read(p)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.first = append(w.first, p[:min(n, maxSeen-len(w.first))]...)
-	if w.ended == nil {
-		w.ended = err
+func (c *seenConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.first = append(c.first, p[:min(n, maxSeen-len(c.first))]...)
+	if c.ended == nil {
+		c.ended = err
 	}
 	return n, err
 }
