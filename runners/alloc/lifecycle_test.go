@@ -247,6 +247,8 @@ job "j" {
 				end(f)
 				synctest.Wait()
 				require.Equal(t, []string{"tidy"}, f.world.Running())
+				f.r.Shutdown() // before: an agent that is there records how its task ends
+				<-f.r.ShutdownCh()
 				f.world.Lose()
 				f.heard = make(chan struct{})
 				f.restartAgent()
