@@ -58,7 +58,7 @@ func TestATaskInAnImageOutlivesTheAgent(t *testing.T) {
 data = %q
 script = "busybox dd if=/dev/zero of=/dev/shm/hold bs=1M count=20; : >/local/held; exec busybox sleep 1000"
 side_image = %q
-side = "busybox ls -d bin data mine; echo $$; until [ -e /local/go ]; do busybox sleep 0.05; done; busybox head -c 20000000 /dev/zero | busybox tail -c 19000000 >/dev/null && echo enough || echo too little; : >/local/gone; exec busybox sleep 1000"`,
+side = "busybox ls -d bin data mine; echo $$; until [ -e /local/go ]; do busybox sleep 0.05; done; busybox dd if=/dev/zero of=/dev/null bs=19000000 count=1 2>/dev/null && echo enough || echo too little; : >/local/gone; exec busybox sleep 1000"`,
 			root, data, side))
 	}
 	n := s.start(t)
