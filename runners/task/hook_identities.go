@@ -2,8 +2,6 @@ package task
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +13,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/claims"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
@@ -172,18 +171,13 @@ func expiryIn(dir *allocdir.TaskDir, name string) time.Time {
 		return time.Time{}
 	}
 	content, _ := io.ReadAll(io.LimitReader(f, maxTokenFile))
-	parts := strings.Split(string(content), ".")
-	if len(parts) != 3 {
-		return time.Time{}
-	}
-	var claims struct {
+	var says struct {
 		Expires int64 `json:"exp"`
 	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil || json.Unmarshal(payload, &claims) != nil {
+	if claims.Read(string(content), &says) != nil {
 		return time.Time{}
 	}
-	return time.Unix(claims.Expires, 0)
+	return time.Unix(says.Expires, 0)
 }
 
 // maxTokenFile bounds what is read of a token's file, in bytes.

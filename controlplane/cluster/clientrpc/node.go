@@ -2,15 +2,14 @@ package clientrpc
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"strings"
+	"fmt"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/clientapi"
+	"github.com/wasmnode/wasmnode/internal/claims"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
@@ -81,28 +80,11 @@ func (s *server) identity(_ context.Context, args *nodeArgs) (any, error) {
 	if s.Identity == nil || s.Identity.Token() == "" {
 		return nil, errNoIdentity
 	}
-	claims, err := claimsOf(s.Identity.Token())
-	if err != nil {
-		return nil, err
+	var all map[string]any
+	if err := claims.Read(s.Identity.Token(), &all); err != nil {
+		return nil, fmt.Errorf("the node's identity %w", err)
 	}
-	return identityReply{claims}, nil
-}
-
-// claimsOf reads a token without verifying it: it is the node's own. No part of it is in the
-// error.
-func claimsOf(token string) (claims map[string]any, err error) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return nil, errors.New("the node's identity is no signed token")
-	}
-	text, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err == nil {
-		err = json.Unmarshal(text, &claims)
-	}
-	if err != nil {
-		return nil, errors.New("the node's identity has no claims that can be read")
-	}
-	return claims, nil
+	return identityReply{all}, nil
 }
 
 func (s *server) renewIdentity(_ context.Context, args *nodeArgs) (any, error) {
