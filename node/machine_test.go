@@ -111,11 +111,12 @@ func (m *machine) dispense(name string) (task.Driver, error) {
 
 type machineDriver struct{ m *machine }
 
-func (machineDriver) Name() string              { return "mock" }
-func (machineDriver) PluginDigest() string      { return "sha256:1" }
-func (machineDriver) Replaced() <-chan struct{} { return nil }
-func (machineDriver) Release()                  {}
-func (machineDriver) RunsProcesses() bool       { return true }
+func (machineDriver) Name() string                 { return "mock" }
+func (machineDriver) PluginDigest() string         { return "sha256:1" }
+func (machineDriver) Replaced() <-chan struct{}    { return nil }
+func (machineDriver) Release()                     {}
+func (machineDriver) RunsProcesses() bool          { return true }
+func (machineDriver) KeepSecrets(string, []string) {}
 func (machineDriver) Capabilities() *wasmnodev1.DriverCapabilities {
 	return &wasmnodev1.DriverCapabilities{SendSignals: true, Exec: true}
 }

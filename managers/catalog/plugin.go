@@ -43,6 +43,9 @@ type Plugin interface {
 	// Invoke calls an operation. The error is the plugin's answer (an abi.Error), a
 	// [*host.FaultError], or ctx's when it was cancelled.
 	Invoke(ctx context.Context, c host.Call) error
+	// KeepSecrets has the values of these variables of a task's environment be secrets in all that is
+	// told of calls about it, whatever they are called; with none, nothing is known of the task any more.
+	KeepSecrets(taskID string, variables []string)
 	// OpenNamespace opens a network namespace that the plugin has named, if that is granted.
 	OpenNamespace(path string) (*os.File, error)
 	// Close frees the plugin. It waits for the calls that run.

@@ -222,17 +222,10 @@ func (d *Driver) checkRenewed(op string, cfg *wasmnodev1.TaskConfig, t *task, h,
 	return t.update(h, newest), nil
 }
 
-// secretKeeper is a plugin that is told which variables of a task's environment are secrets.
-type secretKeeper interface {
-	KeepSecrets(taskID string, variables []string)
-}
-
 // KeepSecrets has the values of variables of a task's environment be secrets in all that the driver says of
 // it, until the task is destroyed.
 func (d *Driver) KeepSecrets(taskID string, variables []string) {
-	if k, ok := d.plugin.Plugin().(secretKeeper); ok {
-		k.KeepSecrets(taskID, variables)
-	}
+	d.plugin.Plugin().KeepSecrets(taskID, variables)
 }
 
 // DestroyTask frees what a task holds; a running one only when it is forced, else

@@ -25,6 +25,9 @@ type Driver interface {
 	// with its path.
 	DecodeConfig(config map[string]any) ([]byte, error)
 
+	// KeepSecrets has the values of these variables of a task's environment be secrets in all that the
+	// driver says of it, whatever they are called, in every version, until the task is destroyed.
+	KeepSecrets(taskID string, variables []string)
 	// StartTask starts a task. Events takes what the driver says of it, in this call and
 	// in later ones; it does not block.
 	StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error)

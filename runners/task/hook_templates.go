@@ -236,19 +236,12 @@ func secretKey(i int) string { return strconv.Itoa(i) + secretKeyEnd }
 
 const secretKeyEnd = " secret"
 
-// A secretKeeper is a driver that is told which variables of a task's environment are secrets, whatever
-// they are called.
-type secretKeeper interface {
-	KeepSecrets(taskID string, variables []string)
-}
-
 // tellSecrets tells a run's driver which variables its templates have made of the node's, before it is
 // asked anything about the run. It is called by the goroutine that runs Run: a handover has nothing to
 // tell, since what one version was told, all know until the task is destroyed.
 func (r *Runner) tellSecrets(run *invocation) {
-	keeper, ok := run.driver.(secretKeeper)
 	left := r.local.Hooks[TemplatesHook]
-	if !ok || left == nil {
+	if left == nil {
 		return
 	}
 	var all []string
@@ -258,7 +251,7 @@ func (r *Runner) tellSecrets(run *invocation) {
 			all = append(all, names...)
 		}
 	}
-	keeper.KeepSecrets(run.config.GetId(), all)
+	run.driver.KeepSecrets(run.config.GetId(), all)
 }
 
 func digestOf(content []byte) string {

@@ -190,6 +190,9 @@ func (p *Plugin) Description() *wasmnodev1.DriverDescribeResponse {
 // Stats implements [catalog.Plugin].
 func (p *Plugin) Stats() host.Stats { return host.Stats{} }
 
+// KeepSecrets implements [catalog.Plugin]: a fake tells nothing.
+func (p *Plugin) KeepSecrets(string, []string) {}
+
 // OpenNamespace opens what is there, as if all were granted.
 func (p *Plugin) OpenNamespace(path string) (*os.File, error) { return os.Open(path) }
 
