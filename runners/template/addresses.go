@@ -81,7 +81,7 @@ func (r *rendering) addressFunctions() template.FuncMap {
 		"GetPublicIP":   func() (string, error) { return firstAddress(publicAddresses()) },
 		"GetPrivateIPs": sockaddr.GetPrivateIPs, "GetPublicIPs": sockaddr.GetPublicIPs,
 		"GetInterfaceIP": sockaddr.GetInterfaceIP, "GetInterfaceIPs": sockaddr.GetInterfaceIPs,
-		"attr": addressAttribute, "join": joinAddresses, "sort": sortAddresses,
+		"attr": sockaddr.IfAttrs, "join": joinAddresses, "sort": sortAddresses,
 		"include": chooseAddresses(sockaddr.IncludeIfs), "exclude": chooseAddresses(sockaddr.ExcludeIfs),
 		"limit": sockaddr.LimitIfAddrs, "offset": sockaddr.OffsetIfAddrs, "unique": sockaddr.UniqueIfAddrsBy, "math": sockaddr.IfAddrsMath,
 	}
@@ -109,13 +109,9 @@ func joinAddresses(attribute, between string, in sockaddr.IfAddrs) (string, erro
 	return sockaddr.JoinIfAddrs(attribute, between, in)
 }
 
-func addressAttribute(name string, of sockaddr.IfAddrs) (string, error) {
-	return sockaddr.IfAttrs(name, of)
-}
-
 func firstAddress(of sockaddr.IfAddrs, err error) (string, error) {
-	if err != nil || len(of) == 0 {
+	if err != nil {
 		return "", err
 	}
-	return sockaddr.IfAttrs("address", of)
+	return sockaddr.IfAttrs("address", of) // empty of none
 }
