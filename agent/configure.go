@@ -69,13 +69,19 @@ func load(cfg config.Config, o Options) (config.Config, error) {
 	return cfg, nil
 }
 
-// CheckConfiguration reads configuration files and directories, later ones over earlier ones, and
-// returns what an agent would warn of with them, or why it would not start.
-func CheckConfiguration(paths ...string) (warnings []string, err error) {
-	cfg, err := load(config.Default(), Options{ConfigPaths: paths})
+// loadToListen is load with the defaults, of what may listen where it says.
+func loadToListen(o Options) (config.Config, error) {
+	cfg, err := load(config.Default(), o)
 	if err == nil {
 		err = checkListening(cfg)
 	}
+	return cfg, err
+}
+
+// CheckConfiguration reads configuration files and directories, later ones over earlier ones, and
+// returns what an agent would warn of with them, or why it would not start.
+func CheckConfiguration(paths ...string) (warnings []string, err error) {
+	cfg, err := loadToListen(Options{ConfigPaths: paths})
 	if err == nil && cfg.Access.TLS.HTTP {
 		_, err = openCertificates(cfg.Access.TLS, hclog.NewNullLogger(), &conditions{})
 	}

@@ -70,10 +70,7 @@ type Configured struct {
 // Configuration looks at the configuration of an agent that is given these options, and returns
 // it, or the defaults where it cannot be used.
 func (d *Findings) Configuration(o Options) Configured {
-	cfg, err := load(config.Default(), o)
-	if err == nil {
-		err = checkListening(cfg)
-	}
+	cfg, err := loadToListen(o)
 	paths := strings.Join(o.ConfigPaths, " ")
 	if err != nil {
 		text := strings.Join(strings.Fields(err.Error()), " ")
