@@ -2,13 +2,10 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -171,11 +168,9 @@ func (n *node) processorTime(t testing.TB) time.Duration {
 // privateMemory is how many bytes the agent has written to and shares with nobody.
 func (n *node) privateMemory(t testing.TB) int {
 	t.Helper()
-	rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", n.cmd.Process.Pid))
+	p, err := procfs.NewProc(n.cmd.Process.Pid)
 	require.NoError(t, err)
-	_, after, found := strings.Cut(string(rollup), "Anonymous:") // a file's pages that were written to count, too
-	require.True(t, found)
-	kib, err := strconv.Atoi(strings.Fields(after)[0])
+	memory, err := p.ProcSMapsRollup()
 	require.NoError(t, err)
-	return kib << 10
+	return int(memory.Anonymous) // a file's pages that were written to count, too
 }

@@ -8,13 +8,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	nomad "github.com/hashicorp/nomad/api"
+	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -278,10 +277,17 @@ func (u usage) String() string {
 // usage looks at the processes and the files of a node.
 func (s *site) usage(t *testing.T, n *node) (u usage) {
 	t.Helper()
-	agent, supervisor := n.cmd.Process.Pid, s.supervisorPID(t)
-	u[0], u[1] = statusOf(t, agent, "RssAnon"), statusOf(t, supervisor, "RssAnon")
-	u[2], u[3] = entries(t, agent, "fd"), entries(t, supervisor, "fd")
-	u[4], u[5] = statusOf(t, agent, "Threads"), statusOf(t, supervisor, "Threads")
+	for i, pid := range []int{n.cmd.Process.Pid, s.supervisorPID(t)} {
+		p, err := procfs.NewProc(pid)
+		require.NoError(t, err)
+		memory, err := p.NewStatus()
+		require.NoError(t, err)
+		files, err := p.FileDescriptorsLen()
+		require.NoError(t, err)
+		stat, err := p.Stat()
+		require.NoError(t, err)
+		u[i], u[2+i], u[4+i] = int64(memory.RssAnon>>10), int64(files), int64(stat.NumThreads)
+	}
 	require.NoError(t, filepath.WalkDir(s.data, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // it has gone meanwhile
@@ -295,24 +301,6 @@ func (s *site) usage(t *testing.T, n *node) (u usage) {
 	u[8] = int64(strings.Count(read(t, "/proc/self/mountinfo"), " "+s.data))
 	u[9] = int64(len(s.cgroups(t)))
 	return u
-}
-
-// statusOf is a number of a process's status.
-func statusOf(t *testing.T, pid int, field string) int64 {
-	t.Helper()
-	match := regexp.MustCompile(`(?m)^` + field + `:\s+(\d+)`).FindStringSubmatch(read(t, fmt.Sprintf("/proc/%d/status", pid)))
-	require.NotNil(t, match, field)
-	n, err := strconv.ParseInt(match[1], 10, 64)
-	require.NoError(t, err)
-	return n
-}
-
-// entries are how many a directory of a process has.
-func entries(t *testing.T, pid int, dir string) int64 {
-	t.Helper()
-	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/%s", pid, dir))
-	require.NoError(t, err)
-	return int64(len(list))
 }
 
 // grown is what an earlier usage did not have, but for what is of no account: a sixth of memory
