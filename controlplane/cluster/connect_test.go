@@ -152,6 +152,32 @@ func TestAllAddressesOfANameAreTried(t *testing.T) {
 	require.Empty(t, said.with("[WARN]"), "another one is there for that")
 }
 
+// holding is a server that answers a question about an allocation when it is let; held is closed when it
+// was asked.
+func holding(t *testing.T, s *server) (address string, joined chan *wire.Session, held chan struct{}, let func()) {
+	t.Helper()
+	held, release := make(chan struct{}), make(chan struct{})
+	address, joined = behind(t, func(method string, answer func() (any, error)) (any, error) {
+		if method == "Alloc.GetAlloc" {
+			close(held)
+			<-release
+		}
+		return answer()
+	}, s)
+	return address, joined, held, sync.OnceFunc(func() { close(release) })
+}
+
+// askElsewhere asks about an allocation, and sends what came of it.
+func askElsewhere(t *testing.T, cp *ControlPlane) <-chan error {
+	t.Helper()
+	asking := make(chan error, 1)
+	go func() {
+		_, _, err := cp.allocationElsewhere(t.Context(), "default", allocID(1), 0)
+		asking <- err
+	}()
+	return asking
+}
+
 // A node moves to another server while it is well, first to the new one, and what is under way with
 // the old one is finished there.
 func TestANodeMovesToAnotherServerWhenNothingIsUnderWay(t *testing.T) {
@@ -159,24 +185,12 @@ func TestANodeMovesToAnotherServerWhenNothingIsUnderWay(t *testing.T) {
 	two.mu.Lock()
 	two.node = nodeOf(described(), secretID) // servers share what they know
 	two.mu.Unlock()
-	held, release := make(chan struct{}), make(chan struct{})
-	let := sync.OnceFunc(func() { close(release) })
-	address, joined := behind(t, func(method string, answer func() (any, error)) (any, error) {
-		if method == "Alloc.GetAlloc" {
-			close(held)
-			<-release
-		}
-		return answer()
-	}, one)
+	address, joined, held, let := holding(t, one)
 	defer let()
 	cp := joinWith(t, Config{Servers: []string{address, two.address}, timing: timing{moveAfter: 50 * time.Millisecond}})
 	registered(t, cp)
 	old := <-joined
-	asking := make(chan error, 1)
-	go func() {
-		_, _, err := cp.allocationElsewhere(t.Context(), "default", allocID(1), 0)
-		asking <- err
-	}()
+	asking := askElsewhere(t, cp)
 	<-held
 	require.Eventually(t, func() bool { return cp.Connected() == two.address }, time.Minute, time.Millisecond)
 	_, err := cp.Heartbeat(t.Context(), nodeID)
@@ -266,25 +280,13 @@ func TestAServerThatIsLostWhileAnotherIsLookedForIsReplacedAtOnce(t *testing.T) 
 // A server that was left for one that is lost then is well all the same, and finishes what it was asked.
 func TestALostServerDoesNotTakeTheOneBeforeItAlong(t *testing.T) {
 	one, two := startServer(t), startServer(t)
-	held, release := make(chan struct{}), make(chan struct{})
-	let := sync.OnceFunc(func() { close(release) })
-	first, joined := behind(t, func(method string, answer func() (any, error)) (any, error) {
-		if method == "Alloc.GetAlloc" {
-			close(held)
-			<-release
-		}
-		return answer()
-	}, one)
+	first, joined, held, let := holding(t, one)
 	defer let()
 	second, joinedNext := behind(t, asIs, two)
 	cp := joinWith(t, Config{Servers: []string{first, second}, timing: timing{moveAfter: 50 * time.Millisecond}})
 	registered(t, cp)
 	old := <-joined
-	asking := make(chan error, 1)
-	go func() {
-		_, _, err := cp.allocationElsewhere(t.Context(), "default", allocID(1), 0)
-		asking <- err
-	}()
+	asking := askElsewhere(t, cp)
 	<-held
 	require.Eventually(t, func() bool { return cp.Connected() == second }, time.Minute, time.Millisecond)
 	(<-joinedNext).HangUp()

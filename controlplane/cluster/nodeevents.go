@@ -122,7 +122,8 @@ func (e wireNodeEvent) is(other wireNodeEvent) bool {
 }
 
 // tellEvents tells a server the node's events that it was not told. What cannot be told now is told with
-// one of the next heartbeats, but for what is refused twice with the same answer. A server adds whatever it is told: where it may have been, it is asked first.
+// one of the next heartbeats, but for what is refused twice with the same answer. A server adds whatever
+// it is told: where it may have been, it is asked first.
 func (cp *ControlPlane) tellEvents(ctx context.Context, nodeID string) {
 	cp.events.telling.Lock()
 	defer cp.events.telling.Unlock()
