@@ -31,11 +31,12 @@ const (
 	daysPerWeek    = 7
 	hoursPerDay    = 24
 	minJobsPerHour = 50 // a day has fewer hours rather than fewer jobs in one
+	minHoursPerDay = 5  // the first, and two of each half
 )
 
 // TestAWeek has a node do what a busy one does in a week, and wants nothing of it to grow. By
 // day short jobs come and go, a plugin is replaced again and again while one of its tasks runs,
-// another task's output fills its files, and once the disk is full for a while; by night agents
+// another task's output fills its files, and the disk is full for a while; by night agents
 // are killed, or end, one after another. Each job runs once. What is taken of memory, files,
 // threads, inodes, mounts and cgroups is what it was: on the last day as on the second, and, as
 // an agent lives for a day, in the second half of that day as in the first.
@@ -82,7 +83,7 @@ func newWeek(t *testing.T, jobs int) *week {
 	t.Cleanup(transport.CloseIdleConnections)
 	w := &week{site: newSiteIn(t, dir, "raw_exec"), http: &http.Client{Transport: transport}, disk: disk, ran: filepath.Join(dir, "ran")}
 	perDay := max(1, jobs/daysPerWeek)
-	w.hours = min(hoursPerDay, max(2, perDay/minJobsPerHour))
+	w.hours = min(hoursPerDay, max(minHoursPerDay, perDay/minJobsPerHour))
 	w.perHour = perDay / w.hours
 	w.restarts = max(1, jobs/jobsPerRestart/daysPerWeek)
 	content := driver(t, "mock")
@@ -92,6 +93,7 @@ func newWeek(t *testing.T, jobs int) *week {
 	w.site.drop(t, "mock.wasm", w.versions[0])
 	// Ended jobs are kept for as long as a week is longer than this test.
 	w.site.grant(t, `event_log_level = "off"
+enable_debug = true
 server {
   job_gc_interval         = "2s"
   job_gc_threshold        = "10s"
@@ -133,22 +135,27 @@ func (w *week) shell(id, kind, script string) *nomad.Job {
 	return job.AddTaskGroup(group)
 }
 
-// day is so many hours, with a full disk in the middle. It returns the least that any hour of
-// each half ended with: what grows has it grow, what garbage is collected when has not.
+// day is so many hours, which begin on a full disk. It returns the least that any hour of each half
+// ended with: what grows has it grow, what comes and goes has not. In its first hour an agent comes
+// to what it needs; that is of no half.
 func (w *week) day(t *testing.T) (halves [2]usage) {
 	t.Helper()
+	if w.disk {
+		w.site.fill(t, 0)
+		_, _, err := w.api(t).Jobs().Register(w.shell("refused", nomad.JobTypeBatch, strings.Repeat("#", 2<<20)), nil)
+		require.ErrorContains(t, err, "the disk is full")
+		w.site.free(t)
+	}
 	for hour := range w.hours {
-		if w.disk && hour == w.hours/2 {
-			w.site.fill(t, 0)
-			_, _, err := w.api(t).Jobs().Register(w.shell("refused", nomad.JobTypeBatch, strings.Repeat("#", 2<<20)), nil)
-			require.ErrorContains(t, err, "the disk is full")
-			w.site.free(t)
-		}
 		w.work(t, w.perHour)
-		used, half := w.rest(t), &halves[2*hour/w.hours]
+		used := w.rest(t)
+		if hour == 0 {
+			continue
+		}
+		half := &halves[2*(hour-1)/(w.hours-1)]
 		for i, n := range used {
-			if (*half)[i] == 0 || n < (*half)[i] {
-				(*half)[i] = n
+			if half[i] == 0 || n < half[i] {
+				half[i] = n
 			}
 		}
 	}
@@ -262,7 +269,7 @@ func (w *week) end(t *testing.T) {
 type usage [10]int64
 
 var usageNames = [len(usage{})]string{
-	"KiB of the agent", "KiB of the supervisor", "files of the agent", "files of the supervisor", "threads of the agent",
+	"KiB of the agent's heap", "KiB of the supervisor", "files of the agent", "files of the supervisor", "threads of the agent",
 	"threads of the supervisor", "KiB of files", "inodes", "mounts", "cgroups",
 }
 
@@ -288,6 +295,13 @@ func (s *site) usage(t *testing.T, n *node) (u usage) {
 		require.NoError(t, err)
 		u[i], u[2+i], u[4+i] = int64(memory.RssAnon>>10), int64(files), int64(stat.NumThreads)
 	}
+	n.get(t, "/v1/agent/pprof/heap?gc=1")
+	for name, bytes := range n.scrape(t) {
+		if strings.HasPrefix(name, "nomad_runtime_alloc_bytes{") {
+			u[0] = int64(bytes) >> 10 // garbage comes and goes
+		}
+	}
+	require.NotZero(t, u[0], usageNames[0])
 	require.NoError(t, filepath.WalkDir(s.data, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // it has gone meanwhile
