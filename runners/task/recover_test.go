@@ -199,6 +199,8 @@ func TestATaskThatDidNotSurviveIsHeldUntilTheControlPlaneWasHeard(t *testing.T) 
 	lost := func(f *fixture, heard chan struct{}) {
 		f.start()
 		synctest.Wait()
+		f.r.Shutdown() // before: an agent that is there records how its task ends
+		<-f.r.WaitCh()
 		f.world.Lose()
 		f.cfg.Heard = heard
 		f.restartAgent()

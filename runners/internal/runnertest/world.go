@@ -152,7 +152,7 @@ func (w *World) Exit(name string, exit structs.ExitResult) bool {
 	return false
 }
 
-// Lose forgets everything that runs, as a reboot does.
+// Lose forgets everything that runs, as a reboot does. A runner that is there may record it as a task's end.
 func (w *World) Lose() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
