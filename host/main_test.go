@@ -9,14 +9,12 @@ import (
 
 	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
-	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 // codeCache is shared by the tests: a Go plugin takes a second to compile.
 var codeCache string
 
 func TestMain(m *testing.M) {
-	isolate.Enter()
 	var err error
 	if codeCache, err = os.MkdirTemp("", "wasmnode-host-test"); err != nil {
 		log.Fatal(err)

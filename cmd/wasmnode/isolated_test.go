@@ -2,10 +2,14 @@ package main
 
 import (
 	"os"
+	"os/exec"
+	"regexp"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 // TestIsolatedTasksLiveAsOthersDo runs them as a user would: they end with their exit
@@ -54,4 +58,26 @@ func TestIsolatedTasksLiveAsOthersDo(t *testing.T) {
 	n.out(t, "job", "stop", "stay")
 	stay = n.await(t, "stay", "complete")
 	require.Contains(t, n.out(t, "alloc", "status", stay.ID), "Exit Code: 130, Signal: 2")
+}
+
+// Each start of an isolated task runs this program once more, whose initialization takes many times as
+// long as that: it does not wait for what it has no use for.
+func TestAProcessIsIsolatedBeforeTheRestOfTheProgramIsThere(t *testing.T) {
+	initialized := func(argument0 string) (packages []string) {
+		cmd := exec.Command(binary)
+		cmd.Args = []string{argument0, "version"}
+		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+		out, _ := cmd.CombinedOutput() // nobody has sent it what to isolate
+		for _, m := range regexp.MustCompile(`(?m)^init (\S+) @`).FindAllSubmatch(out, -1) {
+			packages = append(packages, string(m[1]))
+		}
+		return packages
+	}
+	all, early := initialized("wasmnode"), initialized(isolate.Program)
+	require.Contains(t, all, "net/http")
+	require.Contains(t, early, "encoding/json")
+	for _, late := range []string{"net/http", "github.com/wasmnode/wasmnode/sandbox", "google.golang.org/protobuf/proto"} {
+		require.NotContains(t, early, late, "see the initialization of package isolate")
+	}
+	require.Less(t, len(early), len(all)/2)
 }

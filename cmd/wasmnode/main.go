@@ -8,12 +8,10 @@ import (
 	"github.com/wasmnode/wasmnode/agent"
 	"github.com/wasmnode/wasmnode/jobspec"
 	"github.com/wasmnode/wasmnode/sandbox"
-	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 func main() {
-	isolate.Enter()         // does not return in a process that is to become an isolated task
-	sandbox.EnterCompiler() // nor this in one that compiles a module
+	sandbox.EnterCompiler() // does not return in a process that compiles a module
 	jobspec.EnterParser()   // nor this in one that reads a job file of somebody else's
 	os.Exit(run(os.Args[1:]))
 }

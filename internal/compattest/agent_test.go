@@ -20,7 +20,6 @@ import (
 	"github.com/wasmnode/wasmnode/agent"
 	"github.com/wasmnode/wasmnode/agent/agenttest"
 	"github.com/wasmnode/wasmnode/internal/codetest"
-	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 // patience is how long anything that is waited for may take.
@@ -29,7 +28,6 @@ const patience = 30 * time.Second
 var codeCache string
 
 func TestMain(m *testing.M) {
-	isolate.Enter() // the agent in this program isolates processes
 	dir, err := os.MkdirTemp("", "compat-test-")
 	if err != nil {
 		panic(err)

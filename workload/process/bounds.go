@@ -41,7 +41,7 @@ func checkBounds(b workload.Bounds) error {
 
 // checkPaths refuses what is no path, and what this machine cannot keep to.
 func checkPaths(paths []workload.Path) error {
-	if err := pathIsolation(); err != nil {
+	if err := isolate.PathsMissing(); err != nil {
 		return abi.NewError(abi.Unimplemented, "isolation paths: "+err.Error())
 	}
 	if len(paths) == 0 || len(paths) > workload.MaxPaths {

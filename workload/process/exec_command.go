@@ -39,7 +39,7 @@ func (p *process) openExecs(target *isolate.Spec, credential *syscall.Credential
 	if target != nil {
 		p.origin.target = &isolate.Spec{
 			Bare: target.Bare, Join: !target.Bare, Paths: target.Paths, Search: target.Search, Dir: target.Dir, User: target.User,
-			Bounds: target.Bounds, AddCapabilities: target.AddCapabilities, DropCapabilities: target.DropCapabilities,
+			Limits: target.Limits, OOMScoreAdj: target.OOMScoreAdj, AddCapabilities: target.AddCapabilities, DropCapabilities: target.DropCapabilities,
 		}
 	}
 }

@@ -111,7 +111,7 @@ func TestAnIsolatedProcessCannotWriteToTheNodesProgram(t *testing.T) {
 	if err := process.FullIsolation(); err != nil {
 		t.Skip("this machine cannot isolate processes: ", err)
 	}
-	path, err := isolate.Path()
+	path, err := isolate.Executable()
 	require.NoError(t, err)
 	var fs unix.Statfs_t
 	require.NoError(t, unix.Statfs(path, &fs))

@@ -30,26 +30,15 @@ func CheckIsolation(isolation workload.Isolation) error {
 	case workload.IsolationFull:
 		return FullIsolation()
 	case workload.IsolationPaths:
-		return pathIsolation()
+		return isolate.PathsMissing()
 	}
 	return fmt.Errorf("unknown isolation %q", isolation)
-}
-
-// pathIsolation returns why processes cannot be restricted to paths here.
-func pathIsolation() error {
-	if !isolate.Available() {
-		return errors.New("this program cannot start itself: its main function does not call isolate.Enter")
-	}
-	return isolate.PathsMissing()
 }
 
 var isolationOnce = sync.OnceValue(tryIsolation)
 
 func tryIsolation() error {
-	switch {
-	case !isolate.Available():
-		return errors.New("this program cannot start itself in namespaces: its main function does not call isolate.Enter")
-	case os.Geteuid() != 0:
+	if os.Geteuid() != 0 {
 		return fmt.Errorf("only root can isolate processes, and this is user %d", os.Geteuid())
 	}
 	if err := tryLimits(); err != nil {
@@ -145,20 +134,34 @@ func (p *process) target(c *syscall.Credential, env []string) (*isolate.Spec, er
 	if err != nil {
 		return nil, err
 	}
-	return &isolate.Spec{
-		Bare: true, Paths: spec.Paths, Bounds: spec.Bounds, User: user,
+	s := &isolate.Spec{
+		Bare: true, User: user, Limits: limitsOf(spec.Bounds), OOMScoreAdj: spec.Bounds.OOMScoreAdj,
 		Command: spec.Command, Args: append([]string{spec.Command}, spec.Args...), Env: env, Dir: spec.Dir,
-	}, nil
+	}
+	if spec.Paths != nil {
+		s.Paths = []isolate.Path{} // without one of them it may use nothing
+	}
+	for _, p := range spec.Paths {
+		s.Paths = append(s.Paths, isolate.Path(p))
+	}
+	return s, nil
+}
+
+func limitsOf(b workload.Bounds) (limits []isolate.Limit) {
+	for _, l := range b.Limits {
+		limits = append(limits, isolate.Limit(l))
+	}
+	return limits
 }
 
 // describe builds the spec of an isolated process.
 func describe(spec *workload.Spec, c *syscall.Credential, env []string) *isolate.Spec {
 	p := spec.Process
 	s := &isolate.Spec{
-		Root: p.Isolated.Root, Image: p.Isolated.Image, ReadOnlyRoot: p.Isolated.ReadOnlyRoot, Command: p.Command, Search: p.Isolated.Search, Dir: p.Dir,
+		Root: p.Isolated.Root, Image: (*isolate.Mount)(p.Isolated.Image), ReadOnlyRoot: p.Isolated.ReadOnlyRoot, Command: p.Command, Search: p.Isolated.Search, Dir: p.Dir,
 		Args: append([]string{p.Command}, p.Args...), Env: env,
-		Owned: p.Isolated.Owned, Bounds: p.Bounds,
-		AddCapabilities: p.Isolated.AddCapabilities, DropCapabilities: p.Isolated.DropCapabilities,
+		Owned: p.Isolated.Owned, Limits: limitsOf(p.Bounds), OOMScoreAdj: p.Bounds.OOMScoreAdj,
+		AddCapabilities: isolate.Capabilities(p.Isolated.AddCapabilities), DropCapabilities: isolate.Capabilities(p.Isolated.DropCapabilities),
 		User: isolate.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	}
 	if c != nil {
@@ -166,11 +169,11 @@ func describe(spec *workload.Spec, c *syscall.Credential, env []string) *isolate
 	}
 	for _, m := range p.Isolated.Mounts {
 		m.GuestPath = filepath.Clean(m.GuestPath)
-		s.Mounts = append(s.Mounts, m)
+		s.Mounts = append(s.Mounts, isolate.Mount(m))
 	}
 	for _, d := range p.Isolated.Devices {
 		d.GuestPath = filepath.Clean(d.GuestPath)
-		s.Devices = append(s.Devices, d)
+		s.Devices = append(s.Devices, isolate.Device(d))
 	}
 	return s
 }

@@ -8,14 +8,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/internal/leaktest"
-	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 // buildDir keeps what a test run compiles.
 var buildDir string
 
 func TestMain(m *testing.M) {
-	isolate.Enter()
 	dir, err := os.MkdirTemp("", "process-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

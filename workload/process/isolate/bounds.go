@@ -8,8 +8,6 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/wasmnode/wasmnode/workload"
 )
 
 // resources are the limits that a process may be given, by name: those by which it gets nothing
@@ -35,7 +33,7 @@ func HardLimit(name string) (hard uint64, known bool) {
 	return own.Max, true
 }
 
-func setLimits(limits []workload.Limit) error {
+func setLimits(limits []Limit) error {
 	for _, l := range limits {
 		if err := unix.Setrlimit(resources[l.Name], &unix.Rlimit{Cur: l.Soft, Max: l.Hard}); err != nil {
 			return failed("limit "+l.Name, err)

@@ -23,7 +23,7 @@ func execute(s *Spec) error {
 	if err != nil {
 		return err
 	}
-	if err := setLimits(s.Bounds.Limits); err != nil { // the last, since they may be too tight for what comes before
+	if err := setLimits(s.Limits); err != nil { // the last, since they may be too tight for what comes before
 		return err
 	}
 	err = unix.Exec(file, s.Args, s.Env)

@@ -2,8 +2,6 @@ package isolate
 
 import (
 	"golang.org/x/sys/unix"
-
-	"github.com/wasmnode/wasmnode/workload"
 )
 
 // nodes are the devices that every process has: they lead to nothing of the node's.
@@ -55,7 +53,7 @@ func (r root) mountDev() error {
 
 // addDevice makes a device node of the node's visible. Who may open it is decided by
 // its owner and mode, as on the node.
-func (r root) addDevice(d workload.Device) error {
+func (r root) addDevice(d Device) error {
 	source, err := unix.Open(d.HostPath, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return failed("device "+d.HostPath, err)

@@ -2,8 +2,9 @@
 // few privileges of its own, and replaces it by a command: pure Go, without C before
 // the runtime.
 //
-// The supervisor starts its own program once more, as [Program] with [CloneFlags],
-// and that program's main function calls [Enter] first. There the new process reads a
+// The supervisor starts its own program once more, as [Program] with [CloneFlags]. Any
+// program that imports this package will do: it is initialized early, knows the new process
+// by its name, and never comes to main. The new process reads a
 // [Spec] from one pipe, builds its root, drops its privileges and executes the
 // command, which is process 1 of its namespace. What goes wrong before comes back
 // through another pipe, as an [abi.Error].
@@ -14,5 +15,5 @@
 // The package knows nothing of tasks and workloads, and nothing of cgroups: whoever
 // starts the process moves it into them before it sends the spec.
 //
-// Start reading at [Enter] and [isolateAndExecute].
+// Start reading at [Program] and [isolateAndExecute].
 package isolate

@@ -11,14 +11,10 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 )
 
-// Available reports whether Enter was called in this process, so that its program can be
-// started as [Program].
-func Available() bool { return entered }
-
-// Path returns what to start as [Program]: this program, on a mount of its own that is
+// Executable returns what to start as [Program]: this program, on a mount of its own that is
 // read-only. A task finds it in its /proc when it can look into the new process, and
 // could write to the node's file otherwise.
-var Path = sync.OnceValues(func() (string, error) {
+var Executable = sync.OnceValues(func() (string, error) {
 	// It stays open for as long as this process lives.
 	tree, err := cloneTree(unix.AT_FDCWD, "/proc/self/exe", unix.MOUNT_ATTR_RDONLY)
 	if err != nil {

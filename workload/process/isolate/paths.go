@@ -6,11 +6,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/wasmnode/wasmnode/workload"
 )
 
-// What a right of [workload.PathRights] is in terms of Landlock. Those of the last line are about
+// What a right of [Path] is in terms of Landlock. Those of the last line are about
 // directories only.
 var pathRights = map[rune]uint64{
 	'r': unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR,
@@ -54,7 +52,7 @@ func landlockABI() (int, error) {
 
 // pathRuleset is what has a thread, and all that it executes and starts, use no other files
 // than the paths, and no processes but their own. The caller closes it.
-func pathRuleset(paths []workload.Path) (ruleset uintptr, err error) {
+func pathRuleset(paths []Path) (ruleset uintptr, err error) {
 	version, err := landlockABI()
 	if err != nil {
 		return 0, err
@@ -83,7 +81,7 @@ func pathRuleset(paths []workload.Path) (ruleset uintptr, err error) {
 }
 
 // allowPath adds a path, unless it is not there.
-func allowPath(ruleset int, p workload.Path, handled uint64) error {
+func allowPath(ruleset int, p Path, handled uint64) error {
 	fd, err := openWithin(p.Path, p.Within)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):

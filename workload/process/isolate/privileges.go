@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/wasmnode/wasmnode/workload"
 )
 
 // The capabilities that root keeps: over files that it can see, its own processes, and
@@ -19,7 +17,7 @@ const userCapabilities = 1 << unix.CAP_NET_BIND_SERVICE
 
 // dropPrivileges makes this thread one of a user, with few capabilities and no way to
 // more.
-func dropPrivileges(u User, add, drop workload.Capabilities) error {
+func dropPrivileges(u User, add, drop Capabilities) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/workload"
 )
 
 // root is the new root while it is being built, or a file system that was mounted in it.
@@ -67,7 +66,7 @@ func enterRoot(s *Spec) error {
 const rootAttributes = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 
 // newRoot mounts the root over the task's directory: that itself, or an image.
-func (t taskDir) newRoot(image *workload.Mount) (root, error) {
+func (t taskDir) newRoot(image *Mount) (root, error) {
 	what, newTree := "root "+t.path, func() (int, error) { return cloneTree(t.fd, "", rootAttributes) }
 	if image != nil {
 		what, newTree = "root "+image.HostPath, func() (int, error) { return t.newOverlay(*image) }
@@ -92,7 +91,7 @@ func (t taskDir) cover(tree int) error {
 
 // newOverlay returns a tree, visible nowhere yet, that has an image's files. What is written
 // to it stays in memory.
-func (t taskDir) newOverlay(image workload.Mount) (int, error) {
+func (t taskDir) newOverlay(image Mount) (int, error) {
 	lower, err := t.openSource(image)
 	if err != nil {
 		return -1, err
@@ -150,7 +149,7 @@ func (r root) populate(s *Spec, task taskDir) error {
 	}
 	// What is nearer to the root comes first, or it would hide the others.
 	mounts := slices.Clone(s.Mounts)
-	slices.SortStableFunc(mounts, func(a, b workload.Mount) int { return cmp.Compare(a.GuestPath, b.GuestPath) })
+	slices.SortStableFunc(mounts, func(a, b Mount) int { return cmp.Compare(a.GuestPath, b.GuestPath) })
 	for _, m := range mounts {
 		if err := r.mount(m, task); err != nil {
 			return err
@@ -190,7 +189,7 @@ func (r root) enter() error {
 }
 
 // mount makes a directory or file of the node's visible, or an empty directory in memory.
-func (r root) mount(m workload.Mount, task taskDir) error {
+func (r root) mount(m Mount, task taskDir) error {
 	if m.Memory {
 		return r.mountMemory(m)
 	}
@@ -211,7 +210,7 @@ func (r root) mount(m workload.Mount, task taskDir) error {
 	return nil
 }
 
-func (r root) mountMemory(m workload.Mount) error {
+func (r root) mountMemory(m Mount) error {
 	tmp, err := r.mountNew("tmpfs", m.GuestPath, int(mountAttributes(m)), "mode=1777")
 	if err != nil {
 		return err
@@ -220,14 +219,14 @@ func (r root) mountMemory(m workload.Mount) error {
 	return nil
 }
 
-func mountAttributes(m workload.Mount) uint64 {
+func mountAttributes(m Mount) uint64 {
 	if m.ReadOnly {
 		return rootAttributes | unix.MOUNT_ATTR_RDONLY
 	}
 	return rootAttributes
 }
 
-func leadsOut(what string, m workload.Mount) error {
+func leadsOut(what string, m Mount) error {
 	return abi.NewError(abi.PermissionDenied, fmt.Sprintf("%s: it leads out of %s", what, m.Within))
 }
 
@@ -244,7 +243,7 @@ func mountable(fd int) error {
 }
 
 // openSource opens what is mounted, and only that: it cannot be exchanged afterwards.
-func (t taskDir) openSource(m workload.Mount) (int, error) {
+func (t taskDir) openSource(m Mount) (int, error) {
 	if m.Within == t.path {
 		return openBelow(t.fd, t.path, m.HostPath)
 	}
@@ -266,9 +265,13 @@ func openWithin(file, within string) (int, error) {
 
 // openBelow opens a path below an open directory.
 func openBelow(base int, within, file string) (int, error) {
-	rest, err := filepath.Rel(within, file)
-	if err != nil {
-		return -1, err
+	file, within = path.Clean(file), path.Clean(within)
+	rest, below := strings.CutPrefix(file, strings.TrimSuffix(within, "/")+"/")
+	switch {
+	case file == within:
+		rest = "."
+	case !below:
+		return -1, unix.EXDEV
 	}
 	return unix.Openat2(base, rest, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,

@@ -15,10 +15,10 @@ import (
 	"github.com/wasmnode/wasmnode/workload/process/program"
 )
 
-// Program is the argument 0 by which [Enter] knows that it is the new process.
+// Program is the argument 0 by which this program knows that it is the new process.
 const Program = "wasmnode: isolating"
 
-// CloneFlags are the namespaces that [Enter] wants to have been made.
+// CloneFlags are the namespaces that the new process wants to have been made.
 const CloneFlags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
 // The file descriptors that the new process has besides its standard ones.
@@ -27,13 +27,11 @@ const (
 	reportFD = 4 // an abi.Error goes here; closed by the command's beginning
 )
 
-var entered bool
-
-// Enter does nothing in an ordinary process. In one that was started as [Program] it
-// does not return. Call it first in main.
-func Enter() {
-	entered = true
-	if os.Args[0] != Program {
+// A process that was started as [Program] ends here. It does not wait for main: before that come the
+// initializations of all other packages, which take many times as long as what it is to do. Go does
+// them in the order of dependencies and then of names, so what this package imports is what it waits for.
+func init() {
+	if len(os.Args) == 0 || os.Args[0] != Program {
 		return
 	}
 	// What follows drops privileges of this thread, and execve keeps this one alone.
@@ -61,7 +59,7 @@ func run() error {
 // isolateAndExecute replaces this process by the command, in a root and with privileges of the
 // command's own.
 func isolateAndExecute(s *Spec) error {
-	if err := adjustOOMScore(s.Bounds.OOMScoreAdj); err != nil {
+	if err := adjustOOMScore(s.OOMScoreAdj); err != nil {
 		return err
 	}
 	if s.OwnNetwork {

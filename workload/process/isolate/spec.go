@@ -1,7 +1,5 @@
 package isolate
 
-import "github.com/wasmnode/wasmnode/workload"
-
 // Spec is what a process is and what it sees of the node. Paths are the node's where
 // nothing else is sent.
 type Spec struct {
@@ -20,22 +18,25 @@ type Spec struct {
 	// it is not bounded.
 	DataMaxBytes uint64
 	// Paths are the only files that a bare process may use; nil: all that its user may.
-	Paths  []workload.Path
-	Bounds workload.Bounds
+	Paths []Path
+	// Limits are what it and all that it starts is held to besides, and OOMScoreAdj how much sooner
+	// than others the kernel kills it for want of memory: from 0 to 1000.
+	Limits      []Limit `json:",omitempty"`
+	OOMScoreAdj int     `json:",omitempty"`
 	// AddCapabilities and DropCapabilities change what a process that is not bare may have.
-	AddCapabilities, DropCapabilities workload.Capabilities
+	AddCapabilities, DropCapabilities Capabilities
 	// Root is the directory that becomes the process's root, or that the root is mounted over.
 	Root string
 	// Image, where it is not nil, is the directory whose files are in the root in place of
 	// Root's, and ReadOnlyRoot has them stay as they are. What is mounted is not meant.
-	Image        *workload.Mount `json:",omitempty"`
-	ReadOnlyRoot bool            `json:",omitempty"`
+	Image        *Mount `json:",omitempty"`
+	ReadOnlyRoot bool   `json:",omitempty"`
 	// Mounts are made visible in the root, those nearest to it first. A missing mount
 	// point is made.
-	Mounts []workload.Mount
+	Mounts []Mount
 	// Devices are device nodes of the node's that the process has in its /dev, besides
 	// those that every process has.
-	Devices []workload.Device
+	Devices []Device
 	// Command is an absolute path in the root, a path with a '/' below it, or a bare
 	// name: that of a program in Search or in a directory of the environment's PATH.
 	// Empty: all that comes before is tried, and the process ends.
@@ -56,3 +57,31 @@ type User struct {
 	UID, GID uint32
 	Groups   []uint32
 }
+
+// These are those of package workload of the same names, which imports more than a new process
+// should wait for.
+type (
+	// Path is a file that a process may use, or a directory with all below it.
+	Path struct{ Path, Within, Rights string }
+
+	// Limit is one of setrlimit(2).
+	Limit struct {
+		Name       string
+		Soft, Hard uint64
+	}
+
+	// Capabilities are a set of Linux's: 1 << CAP_CHOWN and so on.
+	Capabilities uint64
+
+	// Device makes a device node of the host's visible in the root.
+	Device struct{ GuestPath, HostPath string }
+
+	// Mount makes a host directory or file visible, or an empty directory in memory.
+	Mount struct {
+		GuestPath string
+		HostPath  string
+		Within    string
+		ReadOnly  bool
+		Memory    bool `json:",omitempty"`
+	}
+)

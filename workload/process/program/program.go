@@ -7,11 +7,13 @@ package program
 import (
 	"errors"
 	"fmt"
-	"os/exec"
+	"os"
 	"path"
 	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
 )
@@ -46,11 +48,18 @@ func Find(name string, dirs []string) (file string, ok bool) {
 		if !path.IsAbs(dir) {
 			continue
 		}
-		if file, err := exec.LookPath(path.Join(dir, name)); err == nil {
+		if file := path.Join(dir, name); executable(file) {
 			return file, true
 		}
 	}
 	return "", false
+}
+
+// executable reports whether this process may execute a file. Package os/exec would keep those
+// that isolate processes waiting for what it needs to begin.
+func executable(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Mode().IsRegular() && unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS) == nil
 }
 
 // Failure is the error for what the system refused, recoverable if it may succeed later. An
