@@ -24,30 +24,44 @@ import (
 )
 
 // BenchmarkStages says where the processor's time of a start goes, from a job's registration
-// until all of its 200 processes are seen to run: a table of stages, and beside it what the
-// kernel alone takes for the same processes, each in a cgroup. Time of a processor is what is
-// counted, since it is nearly the same while the machine does much else. As root; TMPDIR is the
-// disk.
+// until all of its 200 processes are seen to run, and what those take themselves until they have
+// ended: a table of stages, and beside it what the kernel alone takes for the same processes, each
+// in a cgroup. Time of a processor is what is counted, since it is nearly the same while the machine
+// does much else. As root; TMPDIR is the disk.
 func BenchmarkStages(b *testing.B) {
 	if process.ParentCgroup() == "" {
 		b.Skip("cgroups cannot be made here")
 	}
+	for _, driver := range []string{"raw_exec", "exec"} {
+		b.Run(driver, func(b *testing.B) { benchmarkStages(b, driver) })
+	}
+}
+
+func benchmarkStages(b *testing.B, driver string) {
 	const tasks = 200
-	sleep := filepath.Join(b.TempDir(), "sleep")
-	content, err := os.ReadFile("/bin/sleep")
-	require.NoError(b, err)
-	require.NoError(b, os.WriteFile(sleep, content, 0o700)) //nolint:gosec // it is to be executed
-	a := agenttest.Start(b, agenttest.Options{Drivers: []string{"raw_exec"}, Supervisor: []string{buildBinary(b), "supervisor"}})
-	s := &stages{Agent: a, sleep: sleep, spent: map[string]*spent{}}
+	a := agenttest.Start(b, agenttest.Options{
+		Drivers: []string{driver}, Supervisor: []string{buildBinary(b), "supervisor"},
+		Config: `plugin "exec" {
+  grant {
+    process {
+      commands  = ["/bin/sleep"]
+      users     = ["nobody"]
+      isolation = "full"
+    }
+  }
+}`,
+	})
+	s := &stages{Agent: a, driver: driver, spent: map[string]*spent{}}
 	s.start(b, "first", 1)
 	stop(b, a, "first")
 	s.supervisor = supervisorOf(b, a)
 	for i := 0; b.Loop(); i++ {
 		id := fmt.Sprint("job-", i)
+		ended := usedBy(b, s.supervisor).children
 		s.measured(b, func() { s.start(b, id, tasks) })
 		b.StopTimer()
-		s.tasks += ranOf(b, sleep, tasks)
 		stop(b, a, id)
+		s.tasks += usedBy(b, s.supervisor).children - ended
 		s.bare(b, tasks)
 		b.StartTimer()
 	}
@@ -57,7 +71,9 @@ func BenchmarkStages(b *testing.B) {
 // buildBinary builds what owns the tasks.
 func buildBinary(b *testing.B) string {
 	binary := filepath.Join(b.TempDir(), "wasmnode")
-	out, err := exec.Command("go", "build", "-trimpath", "-o", binary, "../cmd/wasmnode").CombinedOutput()
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../cmd/wasmnode")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as releases are
+	out, err := build.CombinedOutput()
 	require.NoError(b, err, string(out))
 	return binary
 }
@@ -72,7 +88,10 @@ func supervisorOf(b *testing.B, a *agenttest.Agent) (pid int) {
 }
 
 // spent is time of a processor, and the part of it in the kernel; unknown: it was not told apart.
-type spent struct{ all, kernel time.Duration }
+type spent struct {
+	all, kernel time.Duration
+	children    time.Duration // of those that have ended
+}
 
 const unknown = -1
 
@@ -81,7 +100,7 @@ func (s *spent) add(o spent) { s.all, s.kernel = s.all+o.all, s.kernel+o.kernel 
 // stages is what starts cost so far.
 type stages struct {
 	*agenttest.Agent
-	sleep      string
+	driver     string
 	supervisor int
 
 	spent  map[string]*spent // of this process, as it was sampled
@@ -95,7 +114,7 @@ type stages struct {
 
 // start runs a job and returns when all of it is seen to run.
 func (s *stages) start(b *testing.B, id string, count int) {
-	job := agenttest.Job(id, "raw_exec", map[string]any{"command": s.sleep, "args": []string{"100000"}})
+	job := agenttest.Job(id, s.driver, map[string]any{"command": "/bin/sleep", "args": []string{"100000"}})
 	job.TaskGroups[0].Count = &count
 	_, _, err := s.Client.Jobs().Register(job, nil)
 	require.NoError(b, err)
@@ -121,7 +140,7 @@ func (s *stages) measured(b *testing.B, do func()) {
 		into   *spent
 	}{{os.Getpid(), own, &s.own}, {s.supervisor, helper, &s.helper}} {
 		now := usedBy(b, p.pid)
-		p.into.add(spent{now.all - p.before.all, now.kernel - p.before.kernel})
+		p.into.add(spent{all: now.all - p.before.all, kernel: now.kernel - p.before.kernel})
 	}
 	runtime.ReadMemStats(&after)
 	s.memory.TotalAlloc += after.TotalAlloc - before.TotalAlloc
@@ -135,11 +154,13 @@ func usedBy(b *testing.B, pid int) spent {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	require.NoError(b, err)
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	user, err := strconv.Atoi(fields[11])
-	require.NoError(b, err)
-	system, err := strconv.Atoi(fields[12])
-	require.NoError(b, err)
-	return spent{time.Duration(user+system) * tick, time.Duration(system) * tick}
+	var times [4]time.Duration // in user mode and in the kernel: its own, and its children's
+	for i := range times {
+		ticks, err := strconv.Atoi(fields[11+i])
+		require.NoError(b, err)
+		times[i] = time.Duration(ticks) * tick
+	}
+	return spent{all: times[0] + times[1], kernel: times[1], children: times[2] + times[3]}
 }
 
 func writesOf(b *testing.B) (n uint64) {
@@ -154,34 +175,6 @@ func writesOf(b *testing.B) (n uint64) {
 	return n
 }
 
-// ranOf is how long so many processes of a program have run when all of them sleep: what it took
-// the kernel to execute them, most of it.
-func ranOf(b *testing.B, program string, count int) (sum time.Duration) {
-	require.Eventually(b, func() bool {
-		paths, err := filepath.Glob("/proc/[0-9]*/exe")
-		require.NoError(b, err)
-		asleep := 0
-		sum = 0
-		for _, path := range paths {
-			if target, err := os.Readlink(path); err != nil || target != program {
-				continue
-			}
-			stat, err := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
-			require.NoError(b, err)
-			if strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')'):]), ") S") {
-				asleep++
-			}
-			text, err := os.ReadFile(filepath.Join(filepath.Dir(path), "schedstat"))
-			require.NoError(b, err)
-			ran, err := strconv.ParseInt(strings.Fields(string(text))[0], 10, 64)
-			require.NoError(b, err)
-			sum += time.Duration(ran)
-		}
-		return asleep == count
-	}, time.Minute, 20*time.Millisecond)
-	return sum
-}
-
 // bare starts as many of the same processes, each in a cgroup, and nothing else.
 func (s *stages) bare(b *testing.B, count int) {
 	top := filepath.Join("/sys/fs/cgroup", fmt.Sprint("wasmnode-bench-", os.Getpid()))
@@ -193,13 +186,13 @@ func (s *stages) bare(b *testing.B, count int) {
 	require.NoError(b, err)
 	defer null.Close()
 	var pids []int
-	before := usedBySelf(b)
+	before, ended := usedBySelf(b, syscall.RUSAGE_SELF), usedBySelf(b, syscall.RUSAGE_CHILDREN)
 	for i := range count {
 		group := filepath.Join(top, strconv.Itoa(i))
 		require.NoError(b, os.Mkdir(group, 0o755))
 		dir, err := os.Open(group)
 		require.NoError(b, err)
-		pid, err := syscall.ForkExec(s.sleep, []string{s.sleep, "100000"}, &syscall.ProcAttr{
+		pid, err := syscall.ForkExec("/bin/sleep", []string{"/bin/sleep", "100000"}, &syscall.ProcAttr{
 			Files: []uintptr{null.Fd(), null.Fd(), null.Fd()},
 			Sys:   &syscall.SysProcAttr{Setsid: true, UseCgroupFD: true, CgroupFD: int(dir.Fd())},
 		})
@@ -207,20 +200,31 @@ func (s *stages) bare(b *testing.B, count int) {
 		require.NoError(b, dir.Close())
 		pids = append(pids, pid)
 	}
-	s.alone += usedBySelf(b) - before
-	s.alone += ranOf(b, s.sleep, count)
+	s.alone += usedBySelf(b, syscall.RUSAGE_SELF) - before
 	for i, pid := range pids {
+		awaitAsleep(b, pid)
 		require.NoError(b, syscall.Kill(pid, syscall.SIGKILL))
 		_, err := syscall.Wait4(pid, nil, 0, nil)
 		require.NoError(b, err)
 		require.NoError(b, os.Remove(filepath.Join(top, strconv.Itoa(i))))
 	}
+	s.alone += usedBySelf(b, syscall.RUSAGE_CHILDREN) - ended
 	require.NoError(b, os.Remove(top))
 }
 
-func usedBySelf(b *testing.B) time.Duration {
+// awaitAsleep returns when a process has executed what then sleeps.
+func awaitAsleep(b *testing.B, pid int) {
+	require.Eventually(b, func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		require.NoError(b, err)
+		return bytes.Contains(stat, []byte("(sleep) S"))
+	}, time.Minute, time.Millisecond)
+}
+
+// usedBySelf is what this process, or those that it has waited for, have used.
+func usedBySelf(b *testing.B, who int) time.Duration {
 	var usage syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	require.NoError(b, syscall.Getrusage(who, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
@@ -328,9 +332,9 @@ func (s *stages) report(b *testing.B, starts int) {
 		}
 	}
 	row("supervisor", s.helper)
-	row("the process itself", spent{s.tasks, unknown})
-	row("all but the benchmark's own", spent{total, unknown})
-	row("fork, exec and cgroup alone", spent{s.alone, unknown})
+	row("the process itself", spent{all: s.tasks, kernel: unknown})
+	row("all but the benchmark's own", spent{all: total, kernel: unknown})
+	row("fork, exec and cgroup alone", spent{all: s.alone, kernel: unknown})
 	require.NoError(b, table.Flush())
 	fmt.Fprintf(&text, "of the agent, a start: %.0f KiB in %d objects allocated, %.1f calls that write",
 		float64(s.memory.TotalAlloc)/1024/float64(starts), s.memory.Mallocs/uint64(starts), float64(s.writes)/float64(starts))
