@@ -177,7 +177,7 @@ func TestAClientSaysWhatItDoesNotPassOn(t *testing.T) {
 	const refusal = "this node is a client of a cluster and does not pass this on: ask one of its servers, such as 192.0.2.1 (HTTP is on port 4646 unless they say otherwise)"
 	for _, what := range []string{
 		"PUT /v1/job/x/allocations", "PUT /v1/node/n/nothing", "PUT /v1/volume/csi/x", "GET /v1/operator/unclaimed",
-		"GET /.well-known/jwks.json", "GET /v1/agent/schedulers", "PUT /v1/agent/join", "GET /v1/agent/keyring/list",
+		"GET /v1/agent/schedulers", "PUT /v1/agent/join", "GET /v1/agent/keyring/list",
 	} {
 		method, path, _ := strings.Cut(what, " ")
 		w := send(api, method, path, "")

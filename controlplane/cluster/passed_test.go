@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
+	"github.com/klauspost/compress/snappy"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -215,6 +217,16 @@ var passedOn = []passed{
 	{what: "GET /v1/operator/keyring/keys", method: "Keyring.List", said: `[]`},
 	{what: "PUT /v1/operator/keyring/rotate?full", method: "Keyring.Rotate", args: map[string]any{"Full": true}, said: `{}`},
 	{what: "DELETE /v1/operator/keyring/key/k?force=true", method: "Keyring.Delete", args: map[string]any{"KeyID": "k", "Force": true}, said: `{}`},
+
+	{what: "GET /.well-known/jwks.json", method: "Keyring.ListPublic", answer: map[string]any{"PublicKeys": []any{
+		map[string]any{"KeyID": "k", "Algorithm": "EdDSA", "Use": "sig", "PublicKey": []byte(ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey))},
+		map[string]any{"KeyID": "bad", "Algorithm": "EdDSA", "PublicKey": make([]byte, 32)}, map[string]any{"KeyID": "of another time", "Algorithm": "ML-DSA-44"}, nil,
+	}}, said: `{"keys":[{"use":"sig","kty":"OKP","kid":"k","crv":"Ed25519","alg":"EdDSA","x":"O2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik"}]}`},
+	{what: "GET /.well-known/openid-configuration", method: "Keyring.GetConfig", status: 404, said: "OIDC Discovery endpoint disabled"},
+	{what: "GET /.well-known/openid-configuration", method: "Keyring.GetConfig", answer: map[string]any{"OIDCDiscovery": map[string]any{"Issuer": "i", "JWKS": "j"}}, said: `"issuer":"i","jwks_uri":"j"`},
+	{what: "GET /v1/job/a", method: "Job.GetJob", answer: map[string]any{"Job": map[string]any{"ID": "a", "Payload": snappy.Encode(nil, []byte("hi"))}}, said: `"Payload":"aGk="`},
+	{what: "GET /v1/allocation/x", method: "Alloc.GetAlloc", answer: map[string]any{"Alloc": map[string]any{"Job": map[string]any{"Payload": snappy.Encode(nil, []byte("hi"))}}}, said: `"Payload":"aGk="`},
+	{what: "GET /v1/allocation/x", method: "Alloc.GetAlloc", status: 404, said: "alloc not found"},
 
 	{what: "PUT /v1/acl/bootstrap", body: `{"BootstrapSecret":"b"}`, method: "ACL.Bootstrap", args: map[string]any{"BootstrapSecret": "b"}, answer: map[string]any{"Tokens": []any{map[string]any{"SecretID": "made"}}}, said: `"SecretID":"made"`},
 	{what: "PUT /v1/acl/token", body: `{"Name":"n","Type":"client"}`, method: "ACL.UpsertTokens", answer: map[string]any{"Tokens": []any{map[string]any{"AccessorID": "a", "CreateTime": time.Unix(1, 0)}}}, said: `"AccessorID":"a"`},

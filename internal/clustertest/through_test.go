@@ -62,6 +62,11 @@ func through(t *testing.T, binary string) {
 			}
 		}
 	}
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	parsed, err := s.client.Jobs().ParseHCL(string(content), true)
+	require.NoError(t, err)
+	require.Equal(t, "talker", *parsed.ID)
 	calls("", other,
 		said{line: "job validate F", want: `validation successful`},
 		said{line: "job plan F", code: 1, want: `(?s)\+ Job: "talker".*1 create.*All tasks successfully allocated`},
