@@ -73,6 +73,9 @@ func (h *handler) absentRoutes() {
 	for path, text := range map[string]string{
 		"/v1/volume/csi/{id}": "volume not found",
 		"/v1/plugin/csi/{id}": "plugin not found",
+
+		"/v1/acl/auth-method/{name}": "ACL auth-method not found",
+		"/v1/acl/binding-rule/{id}":  "ACL binding rule not found",
 	} {
 		h.get(path, tableJobs, func(*http.Request, *query) (answer, error) { return answer{}, notFound("%s", text) })
 	}

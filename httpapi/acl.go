@@ -43,11 +43,14 @@ func (h *handler) withACL(serve func(*http.Request) (any, error)) func(*http.Req
 	}
 }
 
+// errFirstToken refuses to make it for who is not on this machine.
+var errFirstToken = &statusError{http.StatusForbidden, "the first token is made on the node itself: run acl bootstrap there, by way of 127.0.0.1 or the node's socket"}
+
 // bootstrapACL makes the first token. It needs none itself, so it has to be asked for on
 // this machine: also a node that lost its tokens must not be anybody's for the asking.
 func (h *handler) bootstrapACL(r *http.Request) (any, error) {
 	if h.policy.Tasks || !local(r) {
-		return nil, &statusError{http.StatusForbidden, "the first token is made on the node itself: run acl bootstrap there, by way of 127.0.0.1 or the node's socket"}
+		return nil, errFirstToken
 	}
 	var req nomad.BootstrapRequest
 	if err := decode(r, &req); err != nil {

@@ -35,7 +35,7 @@ func (h *handler) runAction(w http.ResponseWriter, r *http.Request) error {
 }
 
 // action is the command of a request for an action.
-func (h *handler) action(r *http.Request) (*execution, error) {
+func (h *handler) action(r *http.Request) (execution, error) {
 	id, _ := jobPath(r)
 	v := r.URL.Query()
 	alloc := h.ControlPlane.Allocation(v.Get("allocID"))
@@ -66,5 +66,5 @@ func (h *handler) action(r *http.Request) (*execution, error) {
 	if err := h.Node.CanExec(alloc.ID, task.Name); err != nil {
 		return nil, err
 	}
-	return &execution{alloc.ID, task.Name, spec}, nil
+	return h.run(alloc.ID, task.Name, spec), nil
 }

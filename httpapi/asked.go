@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"maps"
 	"net"
 	"net/http"
 	"reflect"
@@ -22,49 +23,77 @@ type arguments func(r *http.Request) (map[string]any, error)
 // standing for POST, and pattern; of a job with what follows its ID. They are what people and tools
 // read.
 var asked = map[string]passedOn{
-	"GET /v1/jobs":                        listed[*nomad.JobListStub]("Job.List", "Jobs", jobFields),
-	"GET /v1/jobs/statuses":               listed[*jobStatus]("Job.Statuses", "Jobs", withChildren),
-	"PUT /v1/jobs/statuses":               listed[*jobStatus]("Job.Statuses", "Jobs", namedJobs),
-	"GET /v1/job/{rest...}/":              found[nomad.Job]("Job.GetJob", "Job", ofJob, "job not found"),
-	"GET /v1/job/{rest...}/summary":       found[nomad.JobSummary]("Job.Summary", "JobSummary", ofJob, "job not found"),
-	"GET /v1/job/{rest...}/versions":      whole[jobVersions]("Job.GetJobVersions", versionsOfJob),
-	"GET /v1/job/{rest...}/submission":    found[nomad.JobSubmission]("Job.GetJobSubmission", "Submission", submissionOfJob, "job source not found"),
-	"GET /v1/job/{rest...}/scale":         found[nomad.JobScaleStatusResponse]("Job.ScaleStatus", "JobScaleStatus", ofJob, "job not found"),
-	"GET /v1/job/{rest...}/allocations":   listed[*nomad.AllocationListStub]("Job.Allocations", "Allocations", allOfJob),
-	"GET /v1/job/{rest...}/evaluations":   listed[*nomad.Evaluation]("Job.Evaluations", "Evaluations", ofJob),
-	"GET /v1/job/{rest...}/deployments":   listed[*nomad.Deployment]("Job.Deployments", "Deployments", allOfJob),
-	"GET /v1/job/{rest...}/deployment":    found[nomad.Deployment]("Job.LatestDeployment", "Deployment", ofJob, ""),
-	"GET /v1/job/{rest...}/services":      listed[*nomad.ServiceRegistration]("Job.GetServiceRegistrations", "Services", ofJob),
-	"GET /v1/allocations":                 listed[*nomad.AllocationListStub]("Alloc.List", "Allocations", allocationFields),
-	"GET /v1/allocation/{id}":             found[nomad.Allocation]("Alloc.GetAlloc", "Alloc", named("AllocID", "id"), "alloc not found"),
-	"GET /v1/allocation/{id}/services":    listed[*nomad.ServiceRegistration]("Alloc.GetServiceRegistrations", "Services", named("AllocID", "id")),
-	"GET /v1/evaluations":                 listed[*nomad.Evaluation]("Eval.List", "Evaluations", evaluationFields),
-	"GET /v1/evaluations/count":           whole[counted]("Eval.Count", evaluationFields),
-	"GET /v1/evaluation/{id}":             found[nomad.Evaluation]("Eval.GetEval", "Eval", relatedEvaluations, "eval not found"),
-	"GET /v1/evaluation/{id}/allocations": listed[*nomad.AllocationListStub]("Eval.Allocations", "Allocations", named("EvalID", "id")),
-	"GET /v1/deployments":                 listed[*nomad.Deployment]("Deployment.List", "Deployments", nil),
-	"GET /v1/deployment/{id}":             found[nomad.Deployment]("Deployment.GetDeployment", "Deployment", named("DeploymentID", "id"), "deployment not found"),
-	"GET /v1/deployment/allocations/{id}": listed[*nomad.AllocationListStub]("Deployment.Allocations", "Allocations", named("DeploymentID", "id")),
-	"GET /v1/nodes":                       listed[*nomad.NodeListStub]("Node.List", "Nodes", nodeFields),
-	"GET /v1/node/{id}":                   found[nomad.Node]("Node.GetNode", "Node", named("NodeID", "id"), "node not found"),
-	"GET /v1/node/{id}/{verb}":            allocationsOfNode,
-	"GET /v1/node/pools":                  listed[*nomad.NodePool]("NodePool.List", "NodePools", nil),
-	"GET /v1/node/pool/{pool}":            found[nomad.NodePool]("NodePool.GetNodePool", "NodePool", named("Name", "pool"), "node pool not found"),
-	"GET /v1/node/pool/{pool}/nodes":      listed[*nomad.NodeListStub]("NodePool.ListNodes", "Nodes", both(named("Name", "pool"), nodeFields)),
-	"GET /v1/node/pool/{pool}/jobs":       listed[*nomad.JobListStub]("NodePool.ListJobs", "Jobs", both(named("Name", "pool"), jobFields)),
-	"GET /v1/namespaces":                  listed[*nomad.Namespace]("Namespace.ListNamespaces", "Namespaces", nil),
-	"GET /v1/namespace/{name}":            found[nomad.Namespace]("Namespace.GetNamespace", "Namespace", named("Name", "name"), "Namespace not found"),
-	"GET /v1/services":                    listed[*nomad.ServiceRegistrationListStub]("ServiceRegistration.List", "Services", nil),
-	"GET /v1/service/{name}":              listed[*nomad.ServiceRegistration]("ServiceRegistration.GetService", "Services", chosenService),
-	"GET /v1/vars":                        listed[*nomad.VariableMetadata]("Variables.List", "Data", nil),
-	"GET " + variablePattern:              found[nomad.Variable]("Variables.Read", "Data", named("Path", "path"), "variable not found"),
-	"GET /v1/acl/token/self":              found[nomad.ACLToken]("ACL.ResolveToken", "Token", ownSecret, "ACL token not found"),
-	"GET /v1/status/leader":               plain[string]("Status.Leader"),
-	"GET /v1/status/peers":                plain[[]string]("Status.Peers"),
-	"GET /v1/regions":                     plain[[]string]("Region.List"),
-	"GET /v1/agent/members":               members,
-	"PUT /v1/search":                      whole[nomad.SearchResponse]("Search.PrefixSearch", searchFor),
-	"PUT /v1/search/fuzzy":                whole[nomad.FuzzySearchResponse]("Search.FuzzySearch", searchFor),
+	"GET /v1/jobs":                             listed[*nomad.JobListStub]("Job.List", "Jobs", jobFields),
+	"GET /v1/jobs/statuses":                    listed[*jobStatus]("Job.Statuses", "Jobs", withChildren),
+	"PUT /v1/jobs/statuses":                    listed[*jobStatus]("Job.Statuses", "Jobs", namedJobs),
+	"GET /v1/job/{rest...}/":                   inField[*serversJob]("Job.GetJob", "Job", ofJob, givenJob),
+	"GET /v1/job/{rest...}/actions":            listed[*jobAction]("Job.GetActions", "Actions", ofJob),
+	"GET /v1/job/{rest...}/summary":            found[nomad.JobSummary]("Job.Summary", "JobSummary", ofJob, "job not found"),
+	"GET /v1/job/{rest...}/versions":           whole[jobVersions]("Job.GetJobVersions", versionsOfJob),
+	"GET /v1/job/{rest...}/submission":         found[nomad.JobSubmission]("Job.GetJobSubmission", "Submission", submissionOfJob, "job source not found"),
+	"GET /v1/job/{rest...}/scale":              found[nomad.JobScaleStatusResponse]("Job.ScaleStatus", "JobScaleStatus", ofJob, "job not found"),
+	"GET /v1/job/{rest...}/allocations":        listed[*nomad.AllocationListStub]("Job.Allocations", "Allocations", allOfJob),
+	"GET /v1/job/{rest...}/evaluations":        listed[*nomad.Evaluation]("Job.Evaluations", "Evaluations", ofJob),
+	"GET /v1/job/{rest...}/deployments":        listed[*nomad.Deployment]("Job.Deployments", "Deployments", allOfJob),
+	"GET /v1/job/{rest...}/deployment":         found[nomad.Deployment]("Job.LatestDeployment", "Deployment", ofJob, ""),
+	"GET /v1/job/{rest...}/services":           listed[*nomad.ServiceRegistration]("Job.GetServiceRegistrations", "Services", ofJob),
+	"GET /v1/allocations":                      listed[*nomad.AllocationListStub]("Alloc.List", "Allocations", allocationFields),
+	"GET /v1/allocation/{id}":                  inField[*nomad.Allocation]("Alloc.GetAlloc", "Alloc", named("AllocID", "id"), givenAllocation),
+	"GET /v1/allocation/{id}/services":         listed[*nomad.ServiceRegistration]("Alloc.GetServiceRegistrations", "Services", named("AllocID", "id")),
+	"GET /v1/evaluations":                      listed[*nomad.Evaluation]("Eval.List", "Evaluations", evaluationFields),
+	"GET /v1/evaluations/count":                whole[counted]("Eval.Count", evaluationFields),
+	"GET /v1/evaluation/{id}":                  found[nomad.Evaluation]("Eval.GetEval", "Eval", relatedEvaluations, "eval not found"),
+	"GET /v1/evaluation/{id}/allocations":      listed[*nomad.AllocationListStub]("Eval.Allocations", "Allocations", named("EvalID", "id")),
+	"GET /v1/deployments":                      listed[*nomad.Deployment]("Deployment.List", "Deployments", nil),
+	"GET /v1/deployment/{id}":                  found[nomad.Deployment]("Deployment.GetDeployment", "Deployment", named("DeploymentID", "id"), "deployment not found"),
+	"GET /v1/deployment/allocations/{id}":      listed[*nomad.AllocationListStub]("Deployment.Allocations", "Allocations", named("DeploymentID", "id")),
+	"GET /v1/nodes":                            listed[*nomad.NodeListStub]("Node.List", "Nodes", nodeFields),
+	"GET /v1/node/{id}":                        found[nomad.Node]("Node.GetNode", "Node", named("NodeID", "id"), "node not found"),
+	"GET /v1/node/{id}/allocations":            listed[*nomad.Allocation]("Node.GetAllocs", "Allocs", named("NodeID", "id")),
+	"GET /v1/node/pools":                       listed[*nomad.NodePool]("NodePool.List", "NodePools", nil),
+	"GET /v1/node/pool/{pool}":                 found[nomad.NodePool]("NodePool.GetNodePool", "NodePool", named("Name", "pool"), "node pool not found"),
+	"GET /v1/node/pool/{pool}/nodes":           listed[*nomad.NodeListStub]("NodePool.ListNodes", "Nodes", both(named("Name", "pool"), nodeFields)),
+	"GET /v1/node/pool/{pool}/jobs":            listed[*nomad.JobListStub]("NodePool.ListJobs", "Jobs", both(named("Name", "pool"), jobFields)),
+	"GET /v1/namespaces":                       listed[*nomad.Namespace]("Namespace.ListNamespaces", "Namespaces", nil),
+	"GET /v1/namespace/{name}":                 found[nomad.Namespace]("Namespace.GetNamespace", "Namespace", named("Name", "name"), "Namespace not found"),
+	"GET /v1/services":                         listed[*nomad.ServiceRegistrationListStub]("ServiceRegistration.List", "Services", nil),
+	"GET /v1/service/{name}":                   listed[*nomad.ServiceRegistration]("ServiceRegistration.GetService", "Services", chosenService),
+	"GET /v1/vars":                             listed[*serversVariable]("Variables.List", "Data", nil),
+	"GET " + variablePattern:                   found[serversVariable]("Variables.Read", "Data", named("Path", "path"), "variable not found"),
+	"GET /v1/scaling/policies":                 listed[*nomad.ScalingPolicyListStub]("Scaling.ListPolicies", "Policies", queried(map[string]string{"Job": "job", "Type": "type"})),
+	"GET /v1/scaling/policy/{id}":              found[nomad.ScalingPolicy]("Scaling.GetPolicy", "Policy", named("ID", "id"), "policy not found"),
+	"GET /v1/volumes":                          volumes,
+	"GET /v1/volume/host/{id}":                 found[nomad.HostVolume]("HostVolume.Get", "Volume", named("ID", "id"), "volume not found"),
+	"GET /v1/volume/csi/{id}":                  found[nomad.CSIVolume]("CSIVolume.Get", "Volume", named("ID", "id"), "volume not found"),
+	"GET /v1/volumes/claims":                   listed[*nomad.TaskGroupHostVolumeClaim]("TaskGroupHostVolumeClaim.List", "Claims", queried(map[string]string{"JobID": "job_id", "TaskGroup": "task_group", "VolumeName": "volume_name"})),
+	"GET /v1/plugins":                          listed[*nomad.CSIPluginListStub]("CSIPlugin.List", "Plugins", nil),
+	"GET /v1/plugin/csi/{id}":                  found[nomad.CSIPlugin]("CSIPlugin.Get", "Plugin", named("ID", "id"), "plugin not found"),
+	"GET /v1/acl/token/self":                   found[nomad.ACLToken]("ACL.ResolveToken", "Token", ownSecret, "ACL token not found"),
+	"GET /v1/acl/tokens":                       listed[*nomad.ACLTokenListStub]("ACL.ListTokens", "Tokens", globalTokens),
+	"GET /v1/acl/token/{accessor}":             found[nomad.ACLToken]("ACL.GetToken", "Token", named("AccessorID", "accessor"), "ACL token not found"),
+	"GET /v1/acl/policies":                     listed[*nomad.ACLPolicyListStub]("ACL.ListPolicies", "Policies", nil),
+	"GET /v1/acl/policy/self":                  callersPolicies,
+	"GET /v1/acl/policy/{name}":                found[nomad.ACLPolicy]("ACL.GetPolicy", "Policy", named("Name", "name"), "ACL policy not found"),
+	"GET /v1/acl/roles":                        listed[*nomad.ACLRoleListStub]("ACL.ListRoles", "ACLRoles", nil),
+	"GET /v1/acl/role/{id}":                    found[nomad.ACLRole]("ACL.GetRoleByID", "ACLRole", named("RoleID", "id"), "ACL role not found"),
+	"GET /v1/acl/role/name/{name}":             found[nomad.ACLRole]("ACL.GetRoleByName", "ACLRole", named("RoleName", "name"), "ACL role not found"),
+	"GET /v1/acl/auth-methods":                 listed[*nomad.ACLAuthMethodListStub]("ACL.ListAuthMethods", "AuthMethods", nil),
+	"GET /v1/acl/auth-method/{name}":           found[nomad.ACLAuthMethod]("ACL.GetAuthMethod", "AuthMethod", named("MethodName", "name"), "ACL auth-method not found"),
+	"GET /v1/acl/binding-rules":                listed[*nomad.ACLBindingRuleListStub]("ACL.ListBindingRules", "ACLBindingRules", nil),
+	"GET /v1/acl/binding-rule/{id}":            found[nomad.ACLBindingRule]("ACL.GetBindingRule", "ACLBindingRule", named("ACLBindingRuleID", "id"), "ACL binding rule not found"),
+	"GET /v1/operator/scheduler/configuration": whole[object]("Operator.SchedulerGetConfiguration", nil),
+	"GET /v1/operator/raft/configuration":      whole[nomad.RaftConfiguration]("Operator.RaftGetConfiguration", nil),
+	"GET /v1/operator/autopilot/configuration": whole[nomad.AutopilotConfiguration]("Operator.AutopilotGetConfiguration", nil),
+	"GET /v1/operator/autopilot/health":        health,
+	"GET /v1/operator/keyring/keys":            listed[*nomad.RootKeyMeta]("Keyring.List", "Keys", nil),
+	"GET /v1/status/leader":                    plain[string]("Status.Leader", nil),
+	"GET /v1/status/peers":                     plain[[]string]("Status.Peers", nil),
+	"GET /v1/regions":                          plain[[]string]("Region.List", nil),
+	"GET /v1/agent/members":                    members,
+	"GET " + jwksPath:                          publicKeys,
+	"GET " + discoveryPath:                     discovered,
+	"PUT /v1/search":                           whole[nomad.SearchResponse]("Search.PrefixSearch", searchFor),
+	"PUT /v1/search/fuzzy":                     whole[nomad.FuzzySearchResponse]("Search.FuzzySearch", searchFor),
 }
 
 // jobVersions is what Nomad answers for a job's versions.
@@ -117,6 +146,10 @@ func inField[T any](method, field string, args arguments, render func(T) (any, e
 	})
 }
 
+// object is an answer of servers that has nothing but texts, numbers and what consists of them, and
+// is told as it is.
+type object map[string]any
+
 // whole passes on a question whose answer is rendered as it is.
 func whole[T any](method string, args arguments) passedOn {
 	return passOn(method, args, func(decode func(any) error) (any, told, error) {
@@ -130,11 +163,17 @@ func whole[T any](method string, args arguments) passedOn {
 }
 
 // plain passes on a question whose answer is a value and nothing else.
-func plain[T any](method string) passedOn {
-	return passOn(method, nil, func(decode func(any) error) (any, told, error) {
+func plain[T any](method string, args arguments) passedOn {
+	return passOn(method, args, func(decode func(any) error) (any, told, error) {
 		v := new(T)
-		return v, told{KnownLeader: true}, decode(v)
+		return v, told{}, decode(v)
 	})
+}
+
+// withStatus is an answer with a status of its own, or without a body.
+type withStatus struct {
+	body   any
+	status int
 }
 
 // passOn asks a server, and renders its answer, of which there are few at a time.
@@ -153,18 +192,15 @@ func passOn(method string, args arguments, render func(decode func(any) error) (
 		}
 		done = sync.OnceFunc(done)
 		defer done()
+		var with withStatus
 		out, err := h.prepare(w, r, func() (any, error) {
 			body, t, err := render(decode)
 			if err != nil {
 				return nil, err
 			}
-			if t.Index > 0 {
-				w.Header().Set("X-Nomad-Index", strconv.FormatUint(t.Index, 10))
-			}
-			w.Header().Set("X-Nomad-KnownLeader", strconv.FormatBool(t.KnownLeader))
-			w.Header().Set("X-Nomad-LastContact", strconv.FormatInt(t.LastContact.Milliseconds(), 10))
-			if t.NextToken != "" {
-				w.Header().Set("X-Nomad-NextToken", t.NextToken)
+			t.tell(w.Header())
+			if is, bare := body.(withStatus); bare {
+				with, body = is, is.body
 			}
 			return body, nil
 		})
@@ -172,6 +208,11 @@ func passOn(method string, args arguments, render func(decode func(any) error) (
 			return err
 		}
 		done() // however long the client takes
+		if with.status != 0 && with.body == nil {
+			w.WriteHeader(with.status)
+			return nil
+		}
+		out.status = with.status
 		return h.send(w, out)
 	}
 }
@@ -191,10 +232,19 @@ func both(a, b arguments) arguments {
 			return nil, err
 		}
 		more, err := b(r)
-		for name, value := range more {
-			all[name] = value
-		}
+		maps.Copy(all, more)
 		return all, err
+	}
+}
+
+// queried are parameters of the query, as arguments of other names.
+func queried(names map[string]string) arguments {
+	return func(r *http.Request) (map[string]any, error) {
+		all := map[string]any{}
+		for argument, parameter := range names {
+			all[argument] = r.URL.Query().Get(parameter)
+		}
+		return all, nil
 	}
 }
 
@@ -311,13 +361,6 @@ func searchFor(r *http.Request) (map[string]any, error) {
 	return all, nil
 }
 
-func allocationsOfNode(h *handler, w http.ResponseWriter, r *http.Request) error {
-	if r.PathValue("verb") != "allocations" {
-		return noEndpoint(r)
-	}
-	return listed[*nomad.Allocation]("Node.GetAllocs", "Allocs", named("NodeID", "id"))(h, w, r)
-}
-
 // serverMembers are as servers tell of themselves, whose addresses are bytes.
 type serverMembers struct {
 	ServerName, ServerRegion, ServerDC string
@@ -345,5 +388,5 @@ var members = passOn("Status.Members", nil, func(decode func(any) error) (any, t
 			})
 		}
 	}
-	return list, told{KnownLeader: true}, nil
+	return list, told{}, nil
 })

@@ -208,7 +208,11 @@ func (h *handler) applyMetadata(r *http.Request) (any, error) {
 	if err := decode(r, &req); err != nil {
 		return nil, err
 	}
-	if req.NodeID != "" && req.NodeID != h.Agent.NodeID {
+	switch {
+	case req.NodeID == "" || req.NodeID == h.Agent.NodeID:
+	case h.Servers != nil:
+		return h.applyElsewhere(r, &req)
+	default:
 		return nil, notFound("Unknown node %q", req.NodeID)
 	}
 	if len(req.Meta) == 0 {

@@ -19,7 +19,7 @@ import (
 
 // execTask runs a command in a task.
 func (h *handler) execTask(w http.ResponseWriter, r *http.Request) error {
-	return h.executeOver(w, r, func(r *http.Request) (*execution, error) {
+	return h.executeOver(w, r, func(r *http.Request) (execution, error) {
 		spec, task, err := h.parseExec(r)
 		if err != nil {
 			return nil, err
@@ -30,18 +30,17 @@ func (h *handler) execTask(w http.ResponseWriter, r *http.Request) error {
 		if err := h.Node.CanExec(r.PathValue("id"), task); err != nil {
 			return nil, h.unknownAllocation(r, err)
 		}
-		return &execution{r.PathValue("id"), task, spec}, nil
+		return h.run(r.PathValue("id"), task, spec), nil
 	})
 }
 
-// execution is a command that its caller may run in a task.
-type execution struct {
-	allocID, task string
-	spec          *workload.ExecSpec
-}
+// execution is a command that its caller may run in a task: it runs until nothing of it is left, and
+// closes the connection.
+type execution func(context.Context, *websocket.Conn)
 
-// execute is what a request has executed, or why it is refused.
-type execute func(*http.Request) (*execution, error)
+// execute is what a request has executed, or why it is refused. What has been begun for it ends with
+// the request.
+type execute func(*http.Request) (execution, error)
 
 // executeOver runs a command between the messages of a websocket. What can be refused is refused
 // with an ordinary answer; then the connection becomes a websocket, as Nomad's tools expect it.
@@ -58,7 +57,7 @@ func (h *handler) executeOver(w http.ResponseWriter, r *http.Request, what execu
 	if err != nil {
 		return err
 	}
-	h.run(r.Context(), conn, e)
+	e(r.Context(), conn)
 	return nil
 }
 
@@ -75,15 +74,17 @@ func upgrade(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	return conn, nil
 }
 
-// run runs a command until nothing of it is left, and closes its connection.
-func (h *handler) run(ctx context.Context, conn *websocket.Conn, e *execution) {
-	conn.SetReadLimit(clientapi.MaxExecMessage)
-	h.Logger.Info("a command runs in a task", "alloc_id", e.allocID, "task", e.task, "command", e.spec.Command)
-	session := &execSocket{conn: conn}
-	_ = clientapi.Exec(ctx, session, e.spec, func(ctx context.Context) (*structs.ExitResult, error) { // errors: the client was told
-		return h.Node.Exec(ctx, e.allocID, e.task, e.spec)
-	})
-	_ = conn.Close()
+// run runs a command in a task of this node.
+func (h *handler) run(allocID, task string, spec *workload.ExecSpec) execution {
+	return func(ctx context.Context, conn *websocket.Conn) {
+		conn.SetReadLimit(clientapi.MaxExecMessage)
+		h.Logger.Info("a command runs in a task", "alloc_id", allocID, "task", task, "command", spec.Command)
+		session := &execSocket{conn: conn}
+		_ = clientapi.Exec(ctx, session, spec, func(ctx context.Context) (*structs.ExitResult, error) { // errors: the client was told
+			return h.Node.Exec(ctx, allocID, task, spec)
+		})
+		_ = conn.Close()
+	}
 }
 
 // parseExec reads what to run where. The task can be left out when there is only one.

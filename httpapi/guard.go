@@ -101,8 +101,8 @@ func (h *handler) routeFor(r *http.Request) access.Route {
 		route.Needs = acl.Manager // it runs something
 	}
 	if method, path, ok := strings.Cut(pattern, " "); ok {
-		if h.elsewhere(path) {
-			return access.Route{Elsewhere: true}
+		if h.elsewhere(path, r) {
+			return access.Route{Elsewhere: true, Changes: route.Changes}
 		}
 		route.Ruled = ruled(method, path)
 	}
@@ -146,7 +146,7 @@ func (h *handler) callerNow(r *http.Request) (*caller, error) {
 	if _, err := h.policy.Check(r, ofHandshake); err != nil {
 		return nil, err
 	}
-	return &caller{later: true}, nil
+	return &caller{later: true, elsewhere: h.routeFor(r).Elsewhere}, nil
 }
 
 // callerFor is callerNow of a request that shows all that it has to show.
@@ -155,7 +155,7 @@ func (h *handler) callerFor(r *http.Request, route access.Route) (*caller, error
 	if err != nil {
 		return nil, err
 	}
-	c := &caller{rights: by.Rights, enough: by.Rights.Level() >= route.Needs}
+	c := &caller{rights: by.Rights, enough: by.Rights.Level() >= route.Needs, elsewhere: route.Elsewhere}
 	if h.ACL {
 		c.task, c.part = by.Workload, by.Workload != nil && route.Tasks
 	}

@@ -288,7 +288,7 @@ func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.R
 			defer h.recovered(w, r)
 			w.Header().Set("X-Nomad-KnownLeader", "true")
 			w.Header().Set("X-Nomad-LastContact", "0")
-			elsewhere := h.elsewhere(pattern)
+			elsewhere := callerOf(r).elsewhere
 			err := h.checkParameters(m, pattern, r)
 			if !elsewhere {
 				err = cmp.Or(h.allow(m, pattern, r), err)

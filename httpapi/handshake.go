@@ -86,8 +86,10 @@ func (h *handler) shakeHands(conn *websocket.Conn, r *http.Request) (*http.Reque
 		return nil, err
 	}
 	r = withCaller(r, c)
-	method, pattern, _ := strings.Cut(r.Pattern, " ")
-	return r, errors.Join(h.allow(method, pattern, r), conn.SetReadDeadline(time.Time{}))
+	if method, pattern, _ := strings.Cut(r.Pattern, " "); !c.elsewhere {
+		err = h.allow(method, pattern, r)
+	}
+	return r, errors.Join(err, conn.SetReadDeadline(time.Time{}))
 }
 
 // executeLater is executeOver of a request that has still to show its token. Why it is refused is told
@@ -104,7 +106,7 @@ func (h *handler) executeLater(w http.ResponseWriter, r *http.Request, what exec
 	}
 	r, err = h.shakeHands(conn, r)
 	done()
-	var e *execution
+	var e execution
 	if err == nil {
 		e, err = what(r)
 	}
@@ -112,7 +114,7 @@ func (h *handler) executeLater(w http.ResponseWriter, r *http.Request, what exec
 		h.refuseSocket(conn, err)
 		return nil
 	}
-	h.run(r.Context(), conn, e)
+	e(r.Context(), conn)
 	return nil
 }
 

@@ -282,6 +282,8 @@ type caller struct {
 	// task is the one whose identity came with the request; nil: it is somebody else.
 	task *structs.Workload
 	part bool // a task is served its own part, whatever rules say
+	// elsewhere marks a request that servers answer, who look at its token.
+	elsewhere bool
 	// later marks who has still to show a token, and may do nothing before that but become a
 	// websocket.
 	later bool

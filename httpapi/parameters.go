@@ -90,15 +90,26 @@ var parameters = map[string]string{
 	"DELETE /v1/operator/keyring/key/{id}":      "force",
 }
 
+// passedOnToo are those that an endpoint takes besides where servers answer it.
+var passedOnToo = map[string]string{
+	"PUT /v1/allocation/{id}/stop": "reschedule",
+	"GET /v1/acl/tokens":           "global",
+}
+
 // checkParameters refuses a request for another region's things, and one with a parameter
 // that its endpoint would ignore.
 func (h *handler) checkParameters(method, pattern string, r *http.Request) error {
 	v := r.URL.Query()
-	if err := h.checkRegion(v.Get("region")); err != nil {
-		return err
+	if !callerOf(r).elsewhere { // servers know the others
+		if err := h.checkRegion(v.Get("region")); err != nil {
+			return err
+		}
 	}
 	_, verb := jobPath(r)
 	taken := taken(method, pattern, verb)
+	if callerOf(r).elsewhere {
+		taken = append(taken, strings.Fields(passedOnToo[method+" "+pattern])...)
+	}
 	for name := range v {
 		if !slices.Contains(taken, name) {
 			return badRequest("unknown parameter %q: %s takes %s", name, r.URL.Path, strings.Join(taken, ", "))

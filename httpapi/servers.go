@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
@@ -22,6 +25,9 @@ type Servers interface {
 	// long as wait. decode reads the answer, until done is called, which has to be. An error that has an
 	// HTTPStatus is the server's answer.
 	Ask(ctx context.Context, method, token string, wait time.Duration, args map[string]any) (decode func(any) error, done func(), err error)
+	// Stream starts a streaming request at a server on behalf of whoever shows a token, which ends with
+	// ctx, or once it is closed. Errors are as those of Ask.
+	Stream(ctx context.Context, method, token string, args map[string]any) (clientapi.ServerStream, error)
 	// TokenRules are the rules of the policies that a token has, as the servers know it; with
 	// everything, it may do everything.
 	TokenRules(ctx context.Context, token string) (rules []string, everything bool, err error)
@@ -37,14 +43,16 @@ func ofClient(path string) bool {
 	switch path {
 	case "/v1/agent/members", "/v1/agent/join", "/v1/agent/force-leave", "/v1/agent/schedulers", "/v1/agent/schedulers/config":
 		return false
-	case "/v1/allocation/{id}/checks", "/v1/metrics":
+	case "/v1/allocation/{id}/checks", "/v1/metrics", "/v1/jobs/parse":
 		return true
 	}
 	return strings.HasPrefix(path, "/v1/client/") || strings.HasPrefix(path, "/v1/agent/") && !strings.HasPrefix(path, "/v1/agent/keyring/")
 }
 
-// elsewhere reports whether an endpoint is the servers'.
-func (h *handler) elsewhere(path string) bool { return h.Servers != nil && !ofClient(path) }
+// elsewhere reports whether what a request asks is the servers', or of another node.
+func (h *handler) elsewhere(pattern string, r *http.Request) bool {
+	return h.Servers != nil && (!ofClient(pattern) || h.another(pattern, r))
+}
 
 // askServers has a server answer a request; what is not passed on is refused.
 func (h *handler) askServers(method, pattern string, w http.ResponseWriter, r *http.Request) error {
@@ -55,11 +63,13 @@ func (h *handler) askServers(method, pattern string, w http.ResponseWriter, r *h
 		_, verb := jobPath(r)
 		pattern += "/" + verb
 	}
-	ask := asked[method+" "+pattern]
-	if ask == nil {
-		return h.askElsewhere()
+	pattern = strings.Replace(pattern, "{verb}", r.PathValue("verb"), 1)
+	for _, table := range []map[string]passedOn{asked, written, writtenACL, ofNodes} {
+		if ask := table[method+" "+pattern]; ask != nil {
+			return ask(h, w, r)
+		}
 	}
-	return ask(h, w, r)
+	return h.askElsewhere()
 }
 
 // askElsewhere refuses what a client of a cluster does not pass on.
@@ -122,12 +132,26 @@ func statusOfServers(err error) error {
 	return err
 }
 
-// told is what every answer of a server has.
+// told is what every answer of a server may have.
 type told struct {
 	Index       uint64
-	KnownLeader bool
+	KnownLeader *bool // nil: it is no answer to a read
 	LastContact time.Duration
 	NextToken   string
+}
+
+// tell has the header of an answer tell it.
+func (t told) tell(header http.Header) {
+	if t.Index > 0 {
+		header.Set("X-Nomad-Index", strconv.FormatUint(t.Index, 10))
+	}
+	if t.KnownLeader != nil {
+		header.Set("X-Nomad-KnownLeader", strconv.FormatBool(*t.KnownLeader))
+		header.Set("X-Nomad-LastContact", strconv.FormatInt(t.LastContact.Milliseconds(), 10))
+	}
+	if t.NextToken != "" {
+		header.Set("X-Nomad-NextToken", t.NextToken)
+	}
 }
 
 // ask asks a server what a request asks, with further arguments.
@@ -145,19 +169,36 @@ func (h *handler) ask(r *http.Request, method string, args map[string]any) (deco
 	if q.perPage > 0 {
 		all["PerPage"] = int32(min(q.perPage, maxPage))
 	}
-	for name, value := range args {
-		all[name] = value
+	for argument, parameter := range map[string]string{"Region": "region", "IdempotencyToken": "idempotency_token"} {
+		if s := v.Get(parameter); s != "" {
+			all[argument] = s
+		}
 	}
-	wait := q.wait
-	if q.minIndex == 0 {
-		wait = 0
-	} else if err := becomeStream(r); err != nil {
-		return nil, nil, err
+	maps.Copy(all, args)
+	wait := time.Duration(0)
+	if q.minIndex > 0 {
+		wait = q.wait
+		if err := becomeStream(r); err != nil {
+			return nil, nil, err
+		}
 	}
+	wait = max(wait, slow[method])
 	decode, done, err = h.Servers.Ask(r.Context(), method, access.Secret(r.Header), wait, all)
+	return decode, done, h.unanswered(r, err)
+}
+
+// slow is what a node has still to do before it is answered, and how long that may take.
+var slow = map[string]time.Duration{
+	"HostVolume.Create": 5 * time.Minute, "HostVolume.Delete": 5 * time.Minute,
+	"ClientAllocations.Restart": time.Minute, "ClientAllocations.GarbageCollect": time.Minute, "ClientAllocations.GarbageCollectAll": time.Minute,
+	"Agent.Profile": 10 * time.Minute,
+}
+
+// unanswered gives an error of servers the status that it has.
+func (h *handler) unanswered(r *http.Request, err error) error {
 	if errdefs.ClassOf(err) == errdefs.Unavailable { // the log has it once, from who keeps the connection
 		h.Logger.Debug("no server answers what is passed on", "method", r.Method, "path", r.URL.Path, "error", err)
 		err = &statusError{http.StatusServiceUnavailable, err.Error()}
 	}
-	return decode, done, statusOfServers(err)
+	return statusOfServers(err)
 }

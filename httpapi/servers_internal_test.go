@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -42,6 +43,20 @@ func (s *someServers) Ask(_ context.Context, method, token string, wait time.Dur
 	s.asked = append(s.asked, question{method, token, wait, args})
 	return func(v any) error { return json.Unmarshal([]byte(s.answer), v) }, func() { s.done++ }, s.err
 }
+
+func (s *someServers) Stream(_ context.Context, method, token string, args map[string]any) (clientapi.ServerStream, error) {
+	s.asked = append(s.asked, question{method: method, token: token, args: args})
+	return &emptyStream{closed: &s.done}, s.err
+}
+
+// emptyStream ends at once.
+type emptyStream struct {
+	clientapi.ServerStream
+	closed *int
+}
+
+func (e *emptyStream) Receive() ([]byte, error) { return nil, io.EOF }
+func (e *emptyStream) Close()                   { *e.closed++ }
 
 func (s *someServers) TokenRules(_ context.Context, token string) ([]string, bool, error) {
 	rules, known := s.rules[token]
@@ -161,9 +176,8 @@ func TestAClientSaysWhatItDoesNotPassOn(t *testing.T) {
 	api, _ := client(t, s, Config{ACL: true})
 	const refusal = "this node is a client of a cluster and does not pass this on: ask one of its servers, such as 192.0.2.1 (HTTP is on port 4646 unless they say otherwise)"
 	for _, what := range []string{
-		"PUT /v1/jobs", "DELETE /v1/job/x", "PUT /v1/job/x/scale", "GET /v1/job/x/action", "PUT /v1/node/n/drain", "GET /v1/event/stream", "PUT /v1/system/gc",
-		"PUT /v1/var/x", "GET /v1/operator/snapshot", "GET /v1/acl/tokens", "PUT /v1/acl/bootstrap", "PUT /v1/acl/token", "DELETE /v1/acl/policy/x",
-		"GET /.well-known/jwks.json", "GET /v1/agent/schedulers", "PUT /v1/agent/join", "GET /v1/agent/keyring/list",
+		"PUT /v1/job/x/allocations", "PUT /v1/node/n/nothing", "PUT /v1/volume/csi/x", "GET /v1/operator/unclaimed",
+		"GET /v1/agent/schedulers", "PUT /v1/agent/join", "GET /v1/agent/keyring/list",
 	} {
 		method, path, _ := strings.Cut(what, " ")
 		w := send(api, method, path, "")
@@ -183,30 +197,45 @@ func TestAClientSaysWhatItDoesNotPassOn(t *testing.T) {
 // emptyNode has no allocations.
 type emptyNode struct{ Node }
 
-func (emptyNode) Files(string) (clientapi.Files, error) {
+func (emptyNode) AllocationChecks(string) (map[string]structs.CheckResult, error) {
 	return nil, errdefs.New(errdefs.NotFound, "allocation is not here")
 }
 
-func (emptyNode) RestartAllocation(context.Context, string, string, bool) error {
-	return errdefs.New(errdefs.NotFound, "allocation is not here")
-}
-
-func TestAClientSaysWhomToAskForAllocationsOfOtherNodes(t *testing.T) {
-	const refusal = `Unknown allocation "x" on this node of a cluster: ask one of its servers, such as 192.0.2.1 (HTTP is on port 4646 unless they say otherwise)`
+// What is of another node's allocation is the servers' to allow, whoever asks: the node does not ask
+// them for the caller's rights.
+func TestAClientPassesOnWhatIsOfOtherNodes(t *testing.T) {
 	for _, acl := range []bool{false, true} {
-		s := &someServers{}
+		s := &someServers{answer: `{}`}
 		api, _ := client(t, s, Config{ACL: acl, Node: emptyNode{}})
 		for _, what := range []string{
 			"GET /v1/client/fs/logs/x?task=t&type=stdout", "GET /v1/client/fs/ls/x?path=/", "GET /v1/client/fs/cat/x?path=/a",
-			"GET /v1/client/allocation/x/exec?task=t&command=%5B%22ls%22%5D", "PUT /v1/client/allocation/x/restart",
+			"PUT /v1/client/allocation/x/restart", "GET /v1/client/gc?node_id=other", "GET /v1/agent/monitor?node_id=other",
 		} {
+			s.asked, s.done = nil, 0
 			method, path, _ := strings.Cut(what, " ")
-			w := send(api, method, path, "{}", access.TokenHeader, "admin")
-			require.Equal(t, http.StatusNotFound, w.Code, what)
-			require.Equal(t, refusal, w.Body.String(), what)
+			w := send(api, method, path, "{}", access.TokenHeader, "unknown")
+			require.Equal(t, http.StatusOK, w.Code, "%s: %s", what, w.Body)
+			require.Len(t, s.asked, 1, what)
+			require.Equal(t, "unknown", s.asked[0].token)
+			require.Equal(t, 1, s.done, what)
 		}
-		require.Empty(t, s.asked)
+		s.asked = nil
+		for _, what := range []string{"GET /v1/client/gc?node_id=other", "PUT /v1/client/allocation/x/restart"} {
+			method, path, _ := strings.Cut(what, " ")
+			w := send(api, method, path, "{}", "Sec-Fetch-Site", "cross-site", "Origin", "http://elsewhere.example")
+			require.Equal(t, http.StatusForbidden, w.Code, what)
+		}
+		require.Empty(t, s.asked, "what the policy refuses comes to no server")
 	}
+}
+
+// The first token is made on the node itself, as that of a node alone.
+func TestAClientPassesOnForTheFirstTokenOnlyWhatIsAskedHere(t *testing.T) {
+	s := &someServers{answer: `{"Tokens":[{"SecretID":"made"}]}`}
+	api, _ := client(t, s, Config{})
+	w := send(api, http.MethodPut, "/v1/acl/bootstrap", "{}") // of 192.0.2.1
+	require.Equal(t, http.StatusForbidden, w.Code)
+	require.Empty(t, s.asked)
 }
 
 func TestServersAnswersHaveTheirStatus(t *testing.T) {

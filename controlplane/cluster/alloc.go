@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
-	"github.com/klauspost/compress/snappy"
 
+	"github.com/wasmnode/wasmnode/internal/jobpayload"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -60,7 +60,6 @@ const (
 	maxName      = 512
 	maxPorts     = 1000
 	maxMegabytes = 1 << 40
-	maxPayload   = 1 << 20 // bytes
 )
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -76,7 +75,7 @@ func allocOf(w *wireAlloc, nodeID string) (a *structs.Allocation, err error) {
 	if err := w.check(nodeID); err != nil {
 		return nil, err
 	}
-	if err := unpackPayload(w.Job); err != nil {
+	if err := jobpayload.Unpack(w.Job); err != nil {
 		return nil, err
 	}
 	w.Job.Canonicalize()
@@ -95,24 +94,6 @@ func allocOf(w *wireAlloc, nodeID string) (a *structs.Allocation, err error) {
 		a.DeploymentStatus = &structs.DeploymentStatus{Healthy: d.Healthy, Timestamp: d.Timestamp, Canary: d.Canary, DeploymentID: w.DeploymentID}
 	}
 	return a, nil
-}
-
-// unpackPayload has a dispatched job have its payload as it was given: servers send it compressed.
-func unpackPayload(job *nomad.Job) (err error) {
-	if len(job.Payload) == 0 {
-		return nil
-	}
-	size, err := snappy.DecodedLen(job.Payload)
-	switch {
-	case err != nil:
-		return fmt.Errorf("its job's payload cannot be read: %w", err)
-	case size > maxPayload:
-		return fmt.Errorf("its job's payload has %d bytes; at most %d are possible", size, maxPayload)
-	}
-	if job.Payload, err = snappy.Decode(nil, job.Payload); err != nil {
-		return fmt.Errorf("its job's payload cannot be read: %w", err)
-	}
-	return nil
 }
 
 // check refuses what no server of Nomad sends.

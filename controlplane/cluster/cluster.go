@@ -71,7 +71,7 @@ type ControlPlane struct {
 	remembered int // bytes of allocations, at most; under mu
 
 	// questions of others that are under way: MaxAsked of each kind
-	asked, leftOpen, resolved places
+	asked, leftOpen, streamed, resolved places
 
 	sending  sync.Mutex // one report at a time
 	lastSent time.Time
@@ -92,7 +92,9 @@ func Open(cfg Config) (*ControlPlane, error) {
 		return nil, err
 	}
 	cp := &ControlPlane{cfg: cfg, logger: cfg.Logger, token: token, volumes: volumes, wake: wake.New(), pulled: newPulled(), remembered: maxRemembered}
-	cp.asked, cp.leftOpen, cp.resolved = make(places, MaxAsked), make(places, MaxAsked), make(places, MaxAsked)
+	for _, kind := range []*places{&cp.asked, &cp.leftOpen, &cp.streamed, &cp.resolved} {
+		*kind = make(places, MaxAsked)
+	}
 	cp.servers = connect(list, wire.Options{Handler: cfg.Handler, Logger: cfg.Logger}, cfg.TLS, cfg.Region, cfg.timing)
 	return cp, nil
 }

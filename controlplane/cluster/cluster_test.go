@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
+	"github.com/wasmnode/wasmnode/internal/jobpayload"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -577,7 +578,7 @@ func TestNothingIsReportedBeforeTheServersWereAsked(t *testing.T) {
 }
 
 func TestTheJobOfADispatchHasItsPayloadAsItWasGiven(t *testing.T) {
-	for _, size := range []int{0, 5, maxPayload} {
+	for _, size := range []int{0, 5, jobpayload.Max} {
 		w := placed(allocID(1))
 		if size > 0 {
 			w.Job.Payload = snappy.Encode(nil, make([]byte, size))
@@ -622,7 +623,7 @@ func TestAnAllocationThatNoServerSendsIsRefused(t *testing.T) {
 		"Vault":                           func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Vault = &nomad.Vault{} },
 		"Consul":                          func(a *wireAlloc) { a.Job.TaskGroups[0].Tasks[0].Consul = &nomad.Consul{} },
 		"a payload that is not packed":    func(a *wireAlloc) { a.Job.Payload = []byte{0xff} },
-		"a payload that is too big":       func(a *wireAlloc) { a.Job.Payload = snappy.Encode(nil, make([]byte, maxPayload+1)) },
+		"a payload that is too big":       func(a *wireAlloc) { a.Job.Payload = snappy.Encode(nil, make([]byte, jobpayload.Max+1)) },
 		"a payload that is cut":           func(a *wireAlloc) { p := snappy.Encode(nil, []byte("words")); a.Job.Payload = p[:len(p)-1] },
 		"a group without a name":          func(a *wireAlloc) { a.Job.TaskGroups[0].Name = nil },
 		"two tasks of one name":           func(a *wireAlloc) { g := a.Job.TaskGroups[0]; g.Tasks = append(g.Tasks, g.Tasks[0]) },

@@ -240,15 +240,32 @@ func (s *servers) now(ctx context.Context, method string, args, reply any) error
 
 // nowFor is now, of a server that may take so long to answer.
 func (s *servers) nowFor(ctx context.Context, limit time.Duration, method string, args, reply any) error {
-	s.mu.Lock()
-	session := s.session
-	s.mu.Unlock()
-	if session == nil {
-		return errdefs.NewRecoverable(errdefs.Unavailable, "no server of the cluster answers now: wasmnode doctor says why")
+	session, err := s.connectedNow()
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return ofVersion(session.Call(ctx, method, args, reply))
+}
+
+// open starts a streaming request at the server that is connected, until ctx is done.
+func (s *servers) open(ctx context.Context, method string, args any) (*wire.Stream, error) {
+	session, err := s.connectedNow()
+	if err != nil {
+		return nil, err
+	}
+	return session.Open(ctx, method, args)
+}
+
+// connectedNow is the session, if there is one.
+func (s *servers) connectedNow() (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session == nil {
+		return nil, errdefs.NewRecoverable(errdefs.Unavailable, "no server of the cluster answers now: wasmnode doctor says why")
+	}
+	return s.session, nil
 }
 
 // ofVersion tells of a server that does not know a method what that means.

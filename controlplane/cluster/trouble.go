@@ -19,6 +19,7 @@ const (
 	noLeader      = "No cluster leader"
 	noRegion      = "No path to region"
 	unknownMethod = "rpc: can't find"
+	unknownStream = "Unknown rpc method"
 )
 
 // trouble is why a server is of no use to the node, and what to do.

@@ -72,26 +72,17 @@ func TestTheNodesOwnAddress(t *testing.T) {
 func ownAddress(t *testing.T, binary string) {
 	s := startServers(t, binary, 1, "")[0]
 	agent := startNode(t, "ours", "", s)
-	startNode(t, "other", "", s)
-	ours, others := s.ready(t, "ours"), s.ready(t, "other")
-	s.eligible(t, others, false)
+	ours := s.ready(t, "ours")
 	port, beats := beaten(t)
 	marks := filepath.Join(t.TempDir(), "marks")
 	s.run(t, checked("beats", marks, port))
 	s.deployed(t, "beats", 0)
 	alloc := s.allocs(t, "beats", "running")[0].ID
 	t.Cleanup(func() { // what runs would outlive the agents
-		for _, id := range []string{"beats", "there"} {
-			_, _, err := s.client.Jobs().Deregister(id, false, nil)
-			require.NoError(t, err)
-		}
+		_, _, err := s.client.Jobs().Deregister("beats", false, nil)
+		require.NoError(t, err)
 		s.allocs(t, "beats", "complete")
 	})
-	s.eligible(t, ours, false)
-	s.eligible(t, others, true)
-	s.run(t, job("there", "service", "echo there; exec sleep 10000"))
-	elsewhere := s.newest(t, "there", others).ID
-	s.eligible(t, ours, true)
 
 	address := "http://" + agent.last(t, "the API answers: http_addr=")
 	for _, c := range []struct {
@@ -122,24 +113,12 @@ func ownAddress(t *testing.T, binary string) {
 		{line: "eval list -job beats", want: `complete`},
 		{line: "deployment list", want: `beats`},
 
-		{line: "job stop -detach beats", code: 1, want: `501.*ask one of its servers`},
-		{line: "system gc", code: 1, want: `501.*ask one of its servers`},
-		{line: "node eligibility -disable N", code: 1, want: `501.*ask one of its servers`},
-		{line: "node drain -enable -yes -detach N", code: 1, want: `501.*ask one of its servers`},
-		{line: "alloc stop -detach A", code: 1, want: `501.*ask one of its servers`},
-		{line: "var put -out=none nomad/jobs/x k=v", code: 1, want: `501.*ask one of its servers`},
-		{line: "namespace apply other", code: 1, want: `501.*ask one of its servers`},
+		{line: "server join 127.0.0.1", code: 1, want: `501.*ask one of its servers`},
 	} {
 		said, code := cli(t, binary, address, "", c.stdin, words(c.line, alloc, ours)...)
 		require.Equal(t, c.code, code, "%s: %s", c.line, said)
 		require.Regexp(t, c.want, said, c.line)
 	}
-	for _, line := range []string{"alloc logs A", "alloc fs A", "alloc exec A true", "alloc restart A"} {
-		said, code := cli(t, binary, address, "", "", words(line, elsewhere, ours)...)
-		require.Equal(t, 1, code, "%s of an allocation of another node: %s", line, said)
-		require.Regexp(t, `ask one of its servers|Unknown allocation|404`, said, line) // the command line of 1.6 shows a text as numbers
-	}
-
 	s.end(syscall.SIGKILL)
 	alone(t, agent, address, alloc, marks, beats)
 	s.start(t)

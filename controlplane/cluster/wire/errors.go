@@ -18,6 +18,7 @@ var ErrClosed = errors.New("connection closed")
 type RemoteError struct {
 	Method string
 	Text   string // as it came: callers look for what Nomad's servers are known to say
+	Code   int    // a status of HTTP that came with it; 0: none did
 }
 
 // Error tells what was asked, and what was answered.

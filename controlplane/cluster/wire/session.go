@@ -162,7 +162,7 @@ func (st *clientStream) call(method string, request []byte, reply any) error {
 	}
 	switch {
 	case header.Error != "":
-		return &RemoteError{method, header.Error}
+		return &RemoteError{Method: method, Text: header.Error}
 	case reply == nil:
 		return nil
 	}
@@ -211,20 +211,23 @@ func (s *Session) keep(st *clientStream) {
 	}
 }
 
-// Open starts a streaming request, as servers do, and returns its stream once the other
-// side has taken it. It must be closed.
+// Open starts a streaming request, and returns its stream once the other side has taken it. It must
+// be closed; until then the session is busy.
 func (s *Session) Open(ctx context.Context, method string, args any) (*Stream, error) {
+	s.busy.Add(1)
 	conn, err := s.open(byteStreaming)
 	if err != nil {
+		s.busy.Add(-1)
 		return nil, fmt.Errorf("%s: %w: %w", method, ErrClosed, err)
 	}
 	st := newStream(conn, s.start, s.asking)
+	st.left = sync.OnceFunc(func() { s.busy.Add(-1) })
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	var ack streamAck
 	err = errors.Join(st.encode(streamHeader{method}), st.Decode(&ack))
 	if err == nil && ack.Error != "" {
-		err = &RemoteError{method, ack.Error}
+		err = &RemoteError{Method: method, Text: ack.Error}
 	}
 	if err == nil {
 		err = st.encode(args)

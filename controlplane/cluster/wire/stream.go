@@ -20,6 +20,7 @@ type Stream struct {
 	r    *bufio.Reader
 	rest time.Duration // how long a value may take that has begun
 	in   *room         // for a value, while it is read
+	left func()        // called when it is closed; nil: nobody waits for that
 
 	sending sync.Mutex
 }
@@ -31,6 +32,13 @@ type streamAck struct{ Error string }
 type frame struct {
 	Error   *frameError
 	Payload []byte
+}
+
+// received is a frame as servers send it too: events are not in the payload.
+type received struct {
+	Error   *frameError
+	Payload []byte
+	Event   *struct{ Data []byte }
 }
 
 type frameError struct {
@@ -77,18 +85,29 @@ func (st *Stream) Send(payload []byte) error {
 // does.
 func (st *Stream) SendValue(v any) error { return st.encode(v) }
 
-// Receive reads the next frame and returns its bytes. io.EOF: there will be none; a
-// [RemoteError]: the other side has failed.
+// Receive reads the next frame and returns its bytes, or those of its event. io.EOF: there will be
+// none; a [RemoteError]: the other side has failed.
 func (st *Stream) Receive() ([]byte, error) {
-	var f frame
+	var f received
 	if err := st.Decode(&f); err != nil {
 		return nil, err
 	}
-	if f.Error != nil {
-		return nil, &RemoteError{"stream", f.Error.Message}
+	if e := f.Error; e != nil {
+		failure := &RemoteError{Method: "stream", Text: e.Message}
+		if e.Code != nil {
+			failure.Code = int(*e.Code)
+		}
+		return nil, failure
+	}
+	if f.Event != nil {
+		return f.Event.Data, nil
 	}
 	return f.Payload, nil
 }
+
+// Read reads what the other side sends that is no value of the protocol, as a snapshot. It
+// implements [io.Reader].
+func (st *Stream) Read(p []byte) (int, error) { return st.r.Read(p) }
 
 // Gone returns a context that is done as well once the other side has closed the stream. It
 // reads: what comes is thrown away, and Decode must not be called any more. It ends with the
@@ -109,6 +128,9 @@ func (st *Stream) StopReading() { _ = st.conn.SetReadDeadline(time.Unix(1, 0)) }
 func (st *Stream) Close() {
 	st.StopReading()
 	_ = st.conn.Close()
+	if st.left != nil {
+		st.left()
+	}
 }
 
 func (st *Stream) encode(v any) error {
