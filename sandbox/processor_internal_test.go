@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,7 @@ func TestNothingIsCompiledThatTheProcessorCannotRun(t *testing.T) {
 	require.NoError(t, err)
 	e, err := Open(Config{})
 	require.NoError(t, err)
-	defer e.Close(t.Context())
+	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
 	e.processor = checkProcessor("amd64", false)
 	_, err = e.Compile(t.Context(), scanned, Options{MemoryMaxBytes: PageSize})
 	require.EqualError(t, err, "compile: the processor has no SSE4.1, which compiled WebAssembly needs")

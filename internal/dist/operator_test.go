@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
@@ -155,12 +156,9 @@ func forwarded(socket string) http.Handler {
 func (o *operator) looksAtThePage() {
 	o.t.Helper()
 	socket := filepath.Join("/proc", o.leader, "root/run/wasmnode/api.sock")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(o.t, err)
-	forward := &http.Server{Handler: forwarded(socket), ReadHeaderTimeout: time.Minute}
-	go func() { _ = forward.Serve(listener) }()
+	forward := httptest.NewServer(forwarded(socket))
 	defer forward.Close()
-	address := "http://" + listener.Addr().String() + "/ui/"
+	address := forward.URL + "/ui/"
 	began := time.Now()
 	answer, err := http.Get(address)
 	require.NoError(o.t, err)

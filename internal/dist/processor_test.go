@@ -28,8 +28,11 @@ func TestAProcessorLacksInstructions(t *testing.T) {
 	agent := exec.Command("qemu-x86_64-static", "-cpu", withoutSSE41, binary, "agent", "-data-dir", filepath.Join(dir, "data"), "-plugin-dir", plugins, "-http-addr", address)
 	agent.Stdout, agent.Stderr = &said, &said
 	require.NoError(t, agent.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- agent.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = agent.Wait() // by a signal
+		close(ended)
+	}()
 	defer func() {
 		_ = agent.Process.Signal(syscall.SIGTERM)
 		<-ended
