@@ -7,6 +7,7 @@ COMMIT   ?= $(shell git describe --always --abbrev=40 --exclude '*' --dirty 2>/d
 LDFLAGS  := -s -w -X github.com/wasmnode/wasmnode/agent.Version=$(VERSION) -X github.com/wasmnode/wasmnode/agent.Commit=$(COMMIT)
 EPOCH    ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 DIST     := $(CURDIR)/.cache/tools/dist
+DEBIAN   := $(CURDIR)/.cache/debian
 RELEASE  := -root $(CURDIR) -version '$(VERSION)' -commit '$(COMMIT)' -epoch $(EPOCH)
 TOOL     := $(CURDIR)/internal/tools/build.sh
 BUF      = $$($(TOOL) buf github.com/bufbuild/buf/cmd/buf)
@@ -56,16 +57,22 @@ dist-tool:
 	@cd internal/dist && GOWORK=off $(GO) build -o $(DIST) .
 
 .PHONY: dist
-dist: dist-tool ## make archives, packages, images, licences and checksums in dist/, for amd64 and arm64; KEY=FILE signs them
-	$(DIST) $(RELEASE) -out $(CURDIR)/dist $(if $(KEY),-key '$(KEY)')
+dist: dist-tool ## make archives, packages, images, licences and checksums in dist/, for amd64 and arm64, or for ARCH; KEY=FILE signs them
+	$(DIST) $(RELEASE) -out $(CURDIR)/dist $(if $(ARCH),-arch '$(ARCH)') $(if $(KEY),-key '$(KEY)')
 
 .PHONY: dist-check
-dist-check: ## make it twice, install it under systemd, upgrade and remove it, and run tests and plugins for arm64
-	@internal/tools/install-toolchain.sh man-db qemu-user-static rpm systemd-container
-	@$(MAKE) --no-print-directory engines dist
+# Each test is named as it runs: what a machine cannot do fails, and nothing is left out unseen.
+dist-check: ## make it twice, install it under systemd and on a new Debian, upgrade and remove it, and run tests and plugins for arm64
+	@internal/tools/install-toolchain.sh debootstrap man-db qemu-user-static rpm systemd-container
+	@$(MAKE) --no-print-directory engines debian dist
 	cd internal/dist && GOWORK=off $(GO) vet .
-	cd internal/dist && GOWORK=off WASMNODE_DIST=$(CURDIR)/dist WASMNODE_DIST_FLAGS="-version $(VERSION) -commit $(COMMIT) -epoch $(EPOCH)" \
-		$(GO) test -count 1 -timeout 2h .
+	cd internal/dist && GOWORK=off WASMNODE_DIST=$(CURDIR)/dist WASMNODE_DEBIAN=$(DEBIAN) \
+		WASMNODE_DIST_FLAGS="-version $(VERSION) -commit $(COMMIT) -epoch $(EPOCH)" \
+		$(GO) test -count 1 -timeout 2h -v .
+
+.PHONY: debian
+debian: ## fetch a new Debian for the test of who installs a node for the first time: 300 MB in .cache
+	@internal/tools/fetch-debian.sh $(DEBIAN)
 
 .PHONY: dist-test
 dist-test: ## the quick tests of what makes packages, which is a module of its own
@@ -111,7 +118,7 @@ engines: ## install what tests run: container engines, and the programs of an ex
 	@internal/tools/install-toolchain.sh busybox-static containernetworking-plugins docker.io docker-registry podman prometheus runc iptables redis-server systemd
 
 # Nothing is left out for want of a compiler or another program: what is missing fails.
-test-all check check-full: export WASMNODE_STRICT = 1
+test-all check check-full dist-check: export WASMNODE_STRICT = 1
 
 .PHONY: test-all
 test-all: toolchain compilers browser engines machines ## run all tests, under the race detector where there are races

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
@@ -114,7 +115,7 @@ const minFree = 64 << 20
 func (d *Findings) Data(c Configured) {
 	dir := c.cfg.DataDir
 	at := existing(dir)
-	wrong := ""
+	wrong, status := "", FindingFailed
 	switch info, err := os.Stat(at); {
 	case err != nil:
 		wrong = err.Error()
@@ -122,14 +123,23 @@ func (d *Findings) Data(c Configured) {
 		wrong = at + " is no directory"
 	case unix.Access(at, unix.W_OK|unix.X_OK) != nil:
 		wrong = fmt.Sprintf("user %d cannot write to %s", os.Geteuid(), at)
+		if at == dir && rootCanWrite(info) {
+			wrong, status = wrong+", but root can, as whom a node of a package runs", FindingWarning
+		}
 	}
 	well := dir
 	if at != dir {
 		well = dir + ": it is made at the first start"
 	}
-	d.addIf(wrong, FindingFailed, "data", "data_dir", well, "sudo wasmnode doctor, or choose another with data_dir")
+	d.addIf(wrong, status, "data", "data_dir", well, "sudo wasmnode doctor, or choose another with data_dir")
 	d.disk(c.cfg, at)
 	d.setAside(dir)
+}
+
+// rootCanWrite reports whether a directory is root's, and open for it.
+func rootCanWrite(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Uid == 0 && info.Mode().Perm()&0o300 == 0o300
 }
 
 // existing is a directory, or the nearest above it that is there.

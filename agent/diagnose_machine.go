@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/runners/network"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/process"
 )
@@ -19,6 +20,7 @@ import (
 // features are what a node needs of its machine, and what some jobs do.
 type features struct {
 	os, processor string
+	instructions  error // why the processor cannot run what is compiled for it
 	kernel        string
 	uid           int
 	cgroups       bool  // version 2, and they can be made
@@ -35,7 +37,7 @@ type features struct {
 func (d *Findings) Machine(c Configured) { d.judge(machineFeatures(c.cfg.Client.CNIPath)) }
 
 // Platform looks for a compiler of WebAssembly for this machine.
-func (d *Findings) Platform() { d.platform(runtime.GOOS, runtime.GOARCH) }
+func (d *Findings) Platform() { d.platform(runtime.GOOS, runtime.GOARCH, sandbox.CheckProcessor()) }
 
 // machineFeatures are those of this machine.
 func machineFeatures(cniPath string) features {
@@ -46,7 +48,7 @@ func machineFeatures(cniPath string) features {
 	var clock unix.Timex
 	state, unknown := unix.Adjtimex(&clock)
 	return features{
-		os: runtime.GOOS, processor: runtime.GOARCH, kernel: unix.ByteSliceToString(name.Release[:]), uid: os.Geteuid(),
+		os: runtime.GOOS, processor: runtime.GOARCH, instructions: sandbox.CheckProcessor(), kernel: unix.ByteSliceToString(name.Release[:]), uid: os.Geteuid(),
 		cgroups: process.ParentCgroup() != "", isolation: process.CheckIsolation(workload.IsolationFull), paths: process.CheckIsolation(workload.IsolationPaths),
 		namespaces: err == nil && notNumber == nil && namespaces > 0,
 		cniPath:    cniPath, missingCNI: network.MissingPlugins(filepath.SplitList(cniPath)),
@@ -56,7 +58,7 @@ func machineFeatures(cniPath string) features {
 
 // judge says of each feature whether it is there, what does not work without it, and what to do.
 func (d *Findings) judge(m features) {
-	d.platform(m.os, m.processor)
+	d.platform(m.os, m.processor, m.instructions)
 	d.Add(FindingOK, "machine", "kernel", "Linux "+m.kernel, "")
 	d.feature(m.uid == 0, "user", "root", fmt.Sprintf("this is user %d: an agent of root's may do what is missing below", m.uid), "sudo wasmnode doctor")
 	d.feature(m.cgroups, "cgroups", "version 2", "no cgroup v2 hierarchy can be written to: processes are found and killed one by one, and have no limits",
@@ -81,8 +83,13 @@ func (d *Findings) feature(there bool, name, well, wrong, next string) {
 	d.addIf(wrong, FindingWarning, "machine", name, well, next)
 }
 
-func (d *Findings) platform(system, processor string) {
+func (d *Findings) platform(system, processor string, instructions error) {
 	platform := system + "/" + processor
+	if instructions != nil {
+		d.Add(FindingFailed, "machine", "platform", fmt.Sprintf("%s: %v: the API answers, and no plugin is loaded", platform, instructions),
+			"use a processor made since 2008, or give the virtual machine its host's: -cpu host, host-passthrough")
+		return
+	}
 	wrong := ""
 	if system != "linux" || processor != "amd64" && processor != "arm64" {
 		wrong = platform + ": there is a compiler for linux/amd64 and linux/arm64 only"

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 // TestADoctorNamesWhatAMachineLacks takes one thing after the other away from a machine that has all.
@@ -14,7 +16,9 @@ func TestADoctorNamesWhatAMachineLacks(t *testing.T) {
 		without func(m *features)
 		want    Finding // its Text is how it begins
 	}{
-		"platform":  {func(m *features) { m.processor = "riscv64" }, Finding{FindingFailed, "machine", "platform", "linux/riscv64: there is a compiler for", "use a machine"}},
+		"platform": {func(m *features) { m.processor = "riscv64" }, Finding{FindingFailed, "machine", "platform", "linux/riscv64: there is a compiler for", "use a machine"}},
+		"instructions": {func(m *features) { m.instructions = sandbox.ErrProcessor },
+			Finding{FindingFailed, "machine", "platform", "linux/amd64: the processor has no SSE4.1, .*: the API answers, and no plugin is loaded", "use a processor made since 2008"}},
 		"system":    {func(m *features) { m.os = "plan9" }, Finding{FindingFailed, "machine", "platform", "plan9/amd64: there is a compiler for", "use a machine"}},
 		"root":      {func(m *features) { m.uid = 1000 }, Finding{FindingWarning, "machine", "user", "this is user 1000: an agent of root's may do", "sudo wasmnode doctor"}},
 		"cgroups":   {func(m *features) { m.cgroups = false }, Finding{FindingWarning, "machine", "cgroups", "no cgroup v2 hierarchy can be written to: processes are", "mount -t cgroup2"}},

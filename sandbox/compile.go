@@ -45,11 +45,14 @@ type Options struct {
 //
 // A [StageError] names the stage that refused the module; it matches [ErrCompileLimit] when
 // that takes more memory or time than it may, and then the same module is refused at once
-// for some minutes. The context's error when it ended first.
+// for some minutes, and [ErrProcessor] where no module can be run. The context's error when it ended first.
 func (e *Engine) Compile(ctx context.Context, scanned *scan.Module, opts Options) (*Module, error) {
 	pages := min(opts.MemoryMaxBytes/PageSize, maxPages)
 	if pages == 0 {
 		return nil, &StageError{StagePolicy, fmt.Errorf("memory limit of %d bytes is less than one page of %d", opts.MemoryMaxBytes, PageSize)}
+	}
+	if e.processor != nil {
+		return nil, &StageError{StageCompile, e.processor}
 	}
 	slot := e.compiles.Join(opts.Wanted)
 	if err := slot.Wait(ctx); err != nil {

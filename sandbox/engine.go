@@ -54,6 +54,8 @@ type Engine struct {
 	turns    *turns // of guests that run for long: one processor is left to all else
 	refused  refusals
 
+	processor error // why it cannot run what is compiled
+
 	mu       sync.Mutex
 	shared   map[string]*sharedCode   // by digest
 	building map[string]chan struct{} // by digest, closed when it is built: one module of it is at a time
@@ -75,7 +77,7 @@ type sharedCode struct {
 func Open(cfg Config) (*Engine, error) {
 	e := &Engine{
 		logger: cfg.Logger, compiles: slots.New(min(runtime.NumCPU(), maxCompilers)), turns: newTurns(max(1, runtime.GOMAXPROCS(0)-1)),
-		shared: map[string]*sharedCode{}, building: map[string]chan struct{}{},
+		shared: map[string]*sharedCode{}, building: map[string]chan struct{}{}, processor: CheckProcessor(),
 	}
 	if e.logger == nil {
 		e.logger = hclog.NewNullLogger()

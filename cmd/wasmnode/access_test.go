@@ -6,9 +6,11 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,11 +87,23 @@ func TestANodeOnASocket(t *testing.T) {
 	s.start(t, "-http-addr", address)
 	require.Equal(t, result{0, "No running jobs\n", ""}, with(t, []string{"NOMAD_ADDR=" + address}, "job", "status"))
 	require.Equal(t, result{0, "No running jobs\n", ""}, with(t, nil, "job", "status", "-address", address))
+	require.Regexp(t, `(?m)^ok +node +agent +it answers at `+address+`$`, with(t, nil, "doctor", "-address", address).stdout)
 	wants(t, with(t, nil, "acl", "token", "list", "-address", address), 1, "ACL support disabled")
 	wants(t, with(t, nil, "job", "status", "-address", address+"x"), 1, "cannot reach the node at unix:///.*: .*no such file or directory .*")
 	refused := &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)}
-	require.Equal(t, "the socket is for its owner and its group: http_socket_group", hint(refused))
-	require.Equal(t, "the -address or NOMAD_ADDR of a node is one such as http://127.0.0.1:4646", hint(&url.Error{Err: &net.DNSError{Name: "foo"}}))
+	socket := filepath.Join(dir, "api.sock")
+	require.Equal(t, "the socket is for its owner and its group: http_socket_group", hint(address, "", refused))
+	gid := max(1, os.Getgid())
+	group, err := user.LookupGroupId(strconv.Itoa(gid))
+	require.NoError(t, err)
+	require.NoError(t, os.Chown(socket, -1, gid))
+	require.NoError(t, os.Chmod(socket, 0o660))
+	require.Equal(t, fmt.Sprintf("it is for root and the group %s: sudo usermod -aG %[1]s $USER, and log in again", group.Name), hint(address, "", refused))
+	require.Equal(t, "the -address or NOMAD_ADDR of a node is one such as http://127.0.0.1:4646", hint("", "", &url.Error{Err: &net.DNSError{Name: "foo"}}))
+	absent := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	require.Equal(t, "the node of this machine's package is asked on its socket: export NOMAD_ADDR="+address, hint(defaultAddress, socket, absent))
+	require.Equal(t, "is an agent running? wasmnode agent -dev", hint("http://10.0.0.1:4646", socket, absent))
+	require.Equal(t, "is an agent running? wasmnode agent -dev", hint(defaultAddress, filepath.Join(dir, "none"), absent))
 }
 
 func TestABootstrapSecretThatIsGiven(t *testing.T) {

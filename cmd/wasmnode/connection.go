@@ -9,8 +9,12 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
+	"os"
+	"os/user"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 
 	nomad "github.com/hashicorp/nomad/api"
 )
@@ -64,8 +68,12 @@ func (c *connection) open() (*nomad.Client, error) {
 	return client, nil
 }
 
-// hint says what may be done about a node that cannot be reached.
-func hint(err error) string {
+// packagedSocket is where the node of a package listens.
+const packagedSocket = "/run/wasmnode/api.sock"
+
+// hint says what may be done about a node that cannot be reached at an address. packaged is where
+// another may listen, on a socket.
+func hint(address, packaged string, err error) string {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var alert tls.AlertError
@@ -83,9 +91,29 @@ func hint(err error) string {
 	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
 		return "it has no TLS: its address begins with http://"
 	case errors.Is(err, fs.ErrPermission):
-		return "the socket is for its owner and its group: http_socket_group"
+		return whoMayOpen(strings.TrimPrefix(address, "unix://"))
+	case address == defaultAddress && isSocket(packaged):
+		return "the node of this machine's package is asked on its socket: export NOMAD_ADDR=unix://" + packaged
 	}
 	return "is an agent running? wasmnode agent -dev"
+}
+
+func isSocket(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().Type() == fs.ModeSocket
+}
+
+// whoMayOpen says whom a socket is for, and how one becomes one of them.
+func whoMayOpen(socket string) string {
+	const openForGroup = 0o060
+	info, err := os.Stat(socket)
+	if err == nil && info.Mode()&openForGroup == openForGroup {
+		stat, _ := info.Sys().(*syscall.Stat_t)
+		if group, err := user.LookupGroupId(strconv.FormatUint(uint64(stat.Gid), 10)); err == nil && stat.Gid != 0 {
+			return fmt.Sprintf("it is for root and the group %s: sudo usermod -aG %[1]s $USER, and log in again", group.Name)
+		}
+	}
+	return "the socket is for its owner and its group: http_socket_group"
 }
 
 // connectionOptions are the options of [connection].

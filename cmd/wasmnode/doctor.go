@@ -83,10 +83,10 @@ func (c *doctorCommand) node(f *flags, d *agent.Findings) bool {
 	}
 	conditions, err := health(client)
 	if err != nil {
-		d.Add(agent.FindingWarning, "node", "agent", unanswered(client, err), "systemctl status wasmnode, or wasmnode agent -dev")
+		d.Add(agent.FindingWarning, "node", "agent", unanswered(f, err), "systemctl status wasmnode, or wasmnode agent -dev")
 		return false
 	}
-	d.Add(agent.FindingOK, "node", "agent", "it answers at "+client.Address(), "")
+	d.Add(agent.FindingOK, "node", "agent", "it answers at "+f.address, "")
 	for _, condition := range conditions {
 		condition.find(d)
 	}
@@ -124,9 +124,9 @@ func nextForPlugin(p catalog.PluginStatus) string {
 }
 
 // unanswered is why no agent answers.
-func unanswered(client *nomad.Client, err error) string {
+func unanswered(f *flags, err error) string {
 	if unreachable := new(url.Error); errors.As(err, &unreachable) {
-		return fmt.Sprintf("none answers at %s: %v", client.Address(), unreachable.Err)
+		return fmt.Sprintf("none answers at %s: %v", f.address, unreachable.Err)
 	}
 	return firstLine(err)
 }

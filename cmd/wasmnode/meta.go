@@ -181,7 +181,7 @@ func (m meta) fail(f *flags, err error) int {
 	var unexpected nomad.UnexpectedResponseError
 	switch {
 	case errors.As(err, &netErr) && !netErr.Timeout():
-		text = fmt.Sprintf("cannot reach the node at %s: %v (%s)", f.address, netErr.Err, hint(netErr.Err))
+		text = fmt.Sprintf("cannot reach the node at %s: %v (%s)", f.address, netErr.Err, hint(f.address, packagedSocket, netErr.Err))
 	case errors.As(err, &unexpected) && unexpected.HasBody():
 		text = unexpected.Body()
 		if unexpected.StatusCode() == http.StatusForbidden && f.token == "" && text == permissionDenied {

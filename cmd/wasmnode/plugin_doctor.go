@@ -205,7 +205,7 @@ func (m meta) node(f *flags, d *diagnosis, file, digest string) {
 		}
 		text := firstLine(err)
 		if client != nil {
-			text = unanswered(client, err)
+			text = unanswered(f, err)
 		}
 		d.Add(agent.FindingWarning, "node", "agent", text, "wasmnode agent -dev -plugin-dir "+shellWord(dir))
 		return

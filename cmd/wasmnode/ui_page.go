@@ -42,7 +42,7 @@ func (c *uiCommand) Run(args []string) int {
 		return c.fail(f, errors.New("-authenticate: there are no one-time tokens: sign in on the page with the token itself"))
 	}
 	if strings.HasPrefix(f.address, "unix:") {
-		return c.fail(f, errors.New("the node is asked on a socket, which browsers cannot open: give it an address with bind_addr"))
+		return c.fail(f, fmt.Errorf("the node is asked on a socket, which browsers cannot open. Where your browser is: ssh -N -L 4646:%s %s, and open %s/ui/ there; or give the node an address with bind_addr", strings.TrimPrefix(f.address, "unix://"), hostName(), defaultAddress))
 	}
 	page, err := pageOf(client, f.Arg(0))
 	if err != nil {
@@ -62,6 +62,15 @@ func (c *uiCommand) Run(args []string) int {
 		}
 	}
 	return 0
+}
+
+// hostName is what others may know this machine by.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "NODE"
+	}
+	return name
 }
 
 // pageOf is the address of the page of what has an ID; empty: of the node's first page.

@@ -54,7 +54,7 @@ func TestTheAddressOfThePage(t *testing.T) {
 		{[]string{"cccc"}, 1, "have no page of their own"},
 		{[]string{"zzzz"}, 1, `unable to resolve ID: "zzzz"`},
 		{[]string{"-authenticate"}, 1, "there are no one-time tokens"},
-		{[]string{"-address=unix:///run/x.sock"}, 1, "which browsers cannot open"},
+		{[]string{"-address=unix:///run/x.sock"}, 1, "which browsers cannot open. Where your browser is: ssh -N -L 4646:/run/x.sock "},
 		{[]string{"a", "b"}, 1, "ui takes"},
 		{[]string{"-json"}, 0, `"URL": "` + s.URL + `/ui/"`},
 	} {

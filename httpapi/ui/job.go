@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 )
@@ -98,6 +99,17 @@ func unplacedOf(newestFirst []*nomad.Evaluation) (all []unplaced) {
 	return all
 }
 
+// unmet says that a node is not what a constraint asks for; of drivers it is a sentence already.
+func unmet(constraint string) string {
+	switch {
+	case constraint == "missing drivers":
+		return "The node has no such driver that is healthy."
+	case strings.HasPrefix(constraint, "driver "):
+		return "The " + constraint
+	}
+	return "The node does not have: " + constraint
+}
+
 // reasons says in words why a group was not placed.
 func reasons(m *nomad.AllocationMetric) (all []string) {
 	if m == nil {
@@ -110,7 +122,7 @@ func reasons(m *nomad.AllocationMetric) (all []string) {
 		all = append(all, "Nodes of the class "+class+" are not wanted.")
 	}
 	for _, constraint := range slices.Sorted(maps.Keys(m.ConstraintFiltered)) {
-		all = append(all, "The node does not have: "+constraint)
+		all = append(all, unmet(constraint))
 	}
 	for _, dimension := range slices.Sorted(maps.Keys(m.DimensionExhausted)) {
 		all = append(all, "Not enough is free: "+dimension)

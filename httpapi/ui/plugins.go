@@ -2,7 +2,6 @@ package ui
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -35,14 +34,25 @@ type callsWithin struct {
 // Base is the file's own name.
 func (p pluginStatus) Base() string { return p.File[strings.LastIndexByte(p.File, '/')+1:] }
 
-// Missing are the capabilities that it imports and was not granted.
+// Missing are the capabilities that it imports and was not granted. What is granted has its bounds
+// behind its name.
 func (p pluginStatus) Missing() (names []string) {
+	granted := map[string]bool{}
+	for _, c := range p.CapabilitiesGranted {
+		name, _, _ := strings.Cut(c, "(")
+		granted[name] = true
+	}
 	for _, c := range p.CapabilitiesImported {
-		if !slices.Contains(p.CapabilitiesGranted, c) {
+		if !granted[c] {
 			names = append(names, c)
 		}
 	}
 	return names
+}
+
+// InOwnCode is how long its calls were in its own code, as people read it.
+func (p pluginStatus) InOwnCode() time.Duration {
+	return p.Stats.GuestTime.Round(100 * time.Microsecond)
 }
 
 func (s *site) plugins(a *asker) (*view, error) {

@@ -37,13 +37,14 @@ type packages struct {
 	file                     string // below the directory of what is published
 	install, replace, remove string // the first two with a file behind them
 	start                    string // of the node, unless its installation starts it
+	compile                  string // what the package came with, unless its installation does
 	version                  string
 }
 
 var (
-	debs = packages{"wasmnode_*_amd64.deb", "dpkg -i", "dpkg -i", "dpkg -r wasmnode", "true", "dpkg-query -W -f '${Version}' wasmnode"}
+	debs = packages{"wasmnode_*_amd64.deb", "dpkg -i", "dpkg -i", "dpkg -r wasmnode", "true", "true", "dpkg-query -W -f '${Version}' wasmnode"}
 	rpms = packages{"wasmnode-*.x86_64.rpm", "rpm -i --nodeps", "rpm -U --nodeps --oldpackage", "rpm -e wasmnode",
-		"systemctl is-enabled wasmnode; systemctl start wasmnode", "rpm -q wasmnode"}
+		"systemctl is-enabled wasmnode; systemctl start wasmnode", "systemctl start wasmnode-compile", "rpm -q wasmnode"}
 )
 
 // laterVersion is of a commit after this one's, which has changed what is stored.
@@ -80,8 +81,11 @@ func TestPackagesComeAndGo(t *testing.T) {
 	} {
 		require.True(t, t.Run(kind.name, func(t *testing.T) {
 			m := &machine{t: t, leader: all.leader}
+			compiled := m.compiled()
 			m.do(kind.install + " /dist/" + kind.file + "; " + kind.start)
 			m.runsPackagedJob()
+			m.do(kind.compile)
+			m.usesWhatIsCompiled(compiled)
 			pid := m.runsLongJob()
 			m.upgrades(kind.packages, pid)
 			m.refusesOlder(kind.packages, pid)
@@ -122,8 +126,7 @@ func (m *machine) runsLongJob() (pid string) {
 // upgrades has the later version take over, and its data with it.
 func (m *machine) upgrades(p packages, pid string) {
 	m.t.Helper()
-	m.await("systemctl show -p ActiveState --value wasmnode-compile", "inactive")
-	agent := m.do(mainPID)
+	agent, compiled := m.do(mainPID), m.compiled()
 	m.do(p.replace + " /later/" + p.file)
 	require.Contains(m.t, m.do(p.version), laterVersion)
 	require.Contains(m.t, m.do("wasmnode version"), laterVersion)
@@ -131,12 +134,32 @@ func (m *machine) upgrades(p packages, pid string) {
 	m.await("wasmnode job status long", "running")
 	require.Equal(m.t, pid, m.do(task), "and its task the old")
 	m.do("test -e /var/lib/wasmnode/client.db.schema-1; ls /var/lib/wasmnode/server*.db.schema-1 /var/lib/wasmnode/server/*.db.schema-1 2>/dev/null | grep -q .")
-	// What the package came with is compiled, whoever uses it.
+	m.usesWhatIsCompiled(compiled)
+}
+
+// compiled is how often the unit has compiled what the package came with: systemd itself forgets a
+// unit that has ended.
+func (m *machine) compiled() string {
+	m.t.Helper()
+	return m.do("journalctl -u wasmnode-compile -o cat | grep -c '^8 plugins compiled, in /var/lib/wasmnode/cache$' || true")
+}
+
+// usesWhatIsCompiled waits for the unit that compiles what the package came with, and has the agent
+// load a plugin that it has not seen: with the code that is kept, and no other.
+func (m *machine) usesWhatIsCompiled(before string) {
+	m.t.Helper()
+	require.Eventually(m.t, func() bool { return m.compiled() != before }, 2*time.Minute, 100*time.Millisecond)
 	m.await("systemctl show -p ActiveState --value wasmnode-compile", "inactive")
 	require.Equal(m.t, "success", m.do("systemctl show -p Result --value wasmnode-compile"))
-	kept := m.do("ls /var/lib/wasmnode/cache")
+	const code = "ls -i /var/lib/wasmnode/cache/*/seal" // which is another file where it was compiled again
+	kept := m.do(code)
 	m.do("wasmnode plugin compile -data-dir=/var/lib/wasmnode /usr/share/wasmnode/plugins")
-	require.Equal(m.t, kept, m.do("ls /var/lib/wasmnode/cache"))
+	require.Equal(m.t, kept, m.do(code))
+	m.do("cp /usr/share/wasmnode/plugins/exec.wasm /var/lib/wasmnode/plugins/")
+	m.await("wasmnode plugin status", "/exec.wasm: needs grant")
+	require.Equal(m.t, kept, m.do(code))
+	m.do("rm /var/lib/wasmnode/plugins/exec.wasm")
+	m.await("wasmnode plugin status | grep -c /exec.wasm || true", "0")
 }
 
 // refusesOlder tries to go back to a version that knows nothing of the data.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 // machine is this machine's own system in a container, started by systemd, with all that is
@@ -45,15 +47,21 @@ func (s *transcript) String() string {
 // newMachine starts one that has what is published in /dist, and other directories where they say.
 func newMachine(t *testing.T, binds ...string) *machine {
 	t.Helper()
+	return newMachineOf(t, "/", binds...)
+}
+
+// newMachineOf starts one with the system that is in a directory.
+func newMachineOf(t *testing.T, system string, binds ...string) *machine {
+	t.Helper()
 	dist, _ := published(t)
 	need(t, "systemd-nspawn", "systemd-container")
 	if os.Getuid() != 0 {
-		t.Skip("a container of systemd needs root")
+		guestbuild.Missing(t, "a container of systemd needs root")
 	}
 	dir := t.TempDir()
 	root := filepath.Join(dir, "root")
 	require.NoError(t, os.Mkdir(root, 0o700))
-	require.NoError(t, unix.Mount("/", root, "", unix.MS_BIND, ""))
+	require.NoError(t, unix.Mount(system, root, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(root, 0)) })
 	var said transcript
 	args := []string{"-q", "-D", root, "--volatile=overlay", "--boot", "--register=no", "--keep-unit", "--private-network",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/internal/enginetest"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 // published is the directory with what make dist made, and all of its flags but those of where
@@ -34,11 +36,11 @@ func one(t *testing.T, pattern string) string {
 	return found[0]
 }
 
-// need skips a test where a machine has not what it needs, and says where that is.
+// need ends a test where a machine has not what it needs, and says where that is.
 func need(t *testing.T, program, debian string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("%s is not there: apt install %s", program, debian)
+		guestbuild.Missing(t, fmt.Sprintf("%s is not there: apt install %s", program, debian))
 	}
 }
 
@@ -77,7 +79,7 @@ func TestTheRPMIsInstalled(t *testing.T) {
 		require.Contains(t, output(t, "rpm", "-qp", "--scripts", file), script+" scriptlet (using /bin/sh)")
 	}
 	if os.Getuid() != 0 {
-		t.Skip("rpm needs root to install")
+		guestbuild.Missing(t, "rpm needs root to install")
 	}
 	rpm := func(args ...string) string {
 		return output(t, "rpm", append([]string{"--root", root, "--nodeps", "--noscripts"}, args...)...)
