@@ -29,7 +29,7 @@ var asked = map[string]passedOn{
 	"GET /v1/job/{rest...}/":                   inField[*serversJob]("Job.GetJob", "Job", ofJob, givenJob),
 	"GET /v1/job/{rest...}/actions":            listed[*jobAction]("Job.GetActions", "Actions", ofJob),
 	"GET /v1/job/{rest...}/summary":            found[nomad.JobSummary]("Job.Summary", "JobSummary", ofJob, "job not found"),
-	"GET /v1/job/{rest...}/versions":           whole[jobVersions]("Job.GetJobVersions", versionsOfJob),
+	"GET /v1/job/{rest...}/versions":           passOn("Job.GetJobVersions", versionsOfJob, givenVersions),
 	"GET /v1/job/{rest...}/submission":         found[nomad.JobSubmission]("Job.GetJobSubmission", "Submission", submissionOfJob, "job source not found"),
 	"GET /v1/job/{rest...}/scale":              found[nomad.JobScaleStatusResponse]("Job.ScaleStatus", "JobScaleStatus", ofJob, "job not found"),
 	"GET /v1/job/{rest...}/allocations":        listed[*nomad.AllocationListStub]("Job.Allocations", "Allocations", allOfJob),

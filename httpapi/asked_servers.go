@@ -3,6 +3,7 @@ package httpapi
 import (
 	"crypto/ed25519"
 	"crypto/x509"
+	"errors"
 	"net/http"
 
 	"github.com/go-jose/go-jose/v4"
@@ -17,6 +18,19 @@ func givenJob(j *serversJob) (any, error) {
 		return nil, notFound("job not found")
 	}
 	return j, jobpayload.Unpack(j.Job)
+}
+
+// givenVersions are those of a job that there is.
+func givenVersions(decode func(any) error) (any, told, error) {
+	var t told
+	got := new(jobVersions)
+	if err := errors.Join(decode(&t), decode(got)); err != nil {
+		return nil, t, err
+	}
+	if len(got.Versions) == 0 {
+		return nil, t, notFound("job versions not found")
+	}
+	return got, t, nil
 }
 
 func givenAllocation(a *nomad.Allocation) (any, error) {

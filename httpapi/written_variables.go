@@ -68,7 +68,7 @@ func deletesVariable(h *handler, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return applied(h, w, r, func(r *http.Request) (map[string]any, error) {
-		return operation(r, "delete", &serversVariable{Namespace: namespaceOf(r), Path: path})
+		return operation(r, "delete", &serversVariable{Path: path})
 	})
 }
 
@@ -115,13 +115,14 @@ func renewed(r *http.Request) (map[string]any, error) {
 	return all, nil
 }
 
-// sentVariable is the variable of a request's body, at the path and in the namespace that it names.
+// sentVariable is the variable of a request's body, at the path that it names; servers put it into the
+// namespace of the question.
 func sentVariable(r *http.Request) (*serversVariable, error) {
 	var body nomad.Variable
 	if err := decode(r, &body); err != nil {
 		return nil, err
 	}
-	v := &serversVariable{Namespace: namespaceOf(r), Path: r.PathValue("path"), Items: body.Items}
+	v := &serversVariable{Path: r.PathValue("path"), Items: body.Items}
 	if l := body.Lock; l != nil {
 		ttl, wrong := duration(l.TTL)
 		delay, err := duration(l.LockDelay)

@@ -47,8 +47,8 @@ func (o *operator) call(t *testing.T, code int, want, line string, stdin ...stri
 }
 
 // startTheirs starts Nomad's own client of a server, whose API is said to be at an address, and ends with
-// it what it has left.
-func startTheirs(t *testing.T, binary, rpc, api string) {
+// it what it has left. It returns where the API is.
+func startTheirs(t *testing.T, binary, rpc, api string) (url string) {
 	t.Helper()
 	dir := t.TempDir()
 	ports := freePorts(t, 3)
@@ -92,6 +92,7 @@ plugin "raw_exec" {
 		}
 	})
 	newProcess(t, binary, "agent", "-config", config)
+	return fmt.Sprintf("http://127.0.0.1:%d", ports[0])
 }
 
 // killBelow kills what Nomad's client has left running of a test that failed: what has a path

@@ -69,7 +69,7 @@ func secured(t *testing.T, binary string) {
 
 	plain := startNode(t, "plain", "", s)
 	eventually(t, "what is wrong without TLS", func() (bool, string) {
-		return strings.Contains(plain.log(), "do the servers want TLS: tls { rpc = true }?"), plain.log()
+		return strings.Contains(plain.log(), "set tls { rpc = true } where the servers want TLS"), plain.log()
 	})
 	ours := startNode(t, "ours", tlsBlock(dir, "client"), s)
 	if introduces {
