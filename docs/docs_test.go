@@ -3,11 +3,15 @@ package docs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -134,6 +138,7 @@ func runSession(t *testing.T, commands []string) string {
 	defer cancel()
 	work := t.TempDir()
 	allocdirtest.Unmount(t, work)
+	t.Cleanup(func() { endSupervisors(t, work) })
 	// Copied, since tasks may not leave a granted directory through a link.
 	require.NoError(t, os.CopyFS(filepath.Join(work, "bin"), os.DirFS(filepath.Join(root, "bin"))))
 	for _, name := range []string{"guest-examples", "sdk", "abi", "go.mod", "go.sum", "go.work", "go.work.sum"} {
@@ -157,6 +162,28 @@ func runSession(t *testing.T, commands []string) string {
 	err := <-exited
 	require.NoError(t, err, out.String())
 	return strings.ReplaceAll(out.String(), work, "/home/me/wasmnode")
+}
+
+// endSupervisors ends what outlives the agents of a session by some seconds, and returns when it has
+// let go of its directory.
+func endSupervisors(t *testing.T, work string) {
+	locks, err := filepath.Glob(filepath.Join(work, "*", "supervisor", "lock"))
+	require.NoError(t, err)
+	for _, path := range locks {
+		lock, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) { // it has ended itself
+			continue
+		}
+		require.NoError(t, err)
+		text, err := io.ReadAll(lock)
+		require.NoError(t, err)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if exe, gone := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && gone == nil && strings.HasPrefix(exe, work) {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+		}
+		require.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+		require.NoError(t, lock.Close())
+	}
 }
 
 // nextVersion is another build of the program, for a page that upgrades a node.
