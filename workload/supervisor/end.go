@@ -7,19 +7,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // End ends the supervisor of a directory, and with it every workload that it owns. It returns
-// when it has let go of the directory, also if there was none. What had ended by itself keeps
+// when its process has ended, also if there was none. What had ended by itself keeps
 // its result; what ends now has none, as after a crash of the machine: it did not fail.
 //
 // # Errors
 //
-// It does not answer, or is not gone when ctx is done.
+// It does not answer, or has not ended when ctx is done.
 func End(ctx context.Context, dir string) error {
 	if !held(dir) {
 		return nil
@@ -30,13 +29,6 @@ func End(ctx context.Context, dir string) error {
 	}
 	if err := terminate(ctx, dir); err != nil {
 		return err
-	}
-	for held(dir) {
-		select {
-		case <-time.After(lookInterval / 100):
-		case <-ctx.Done():
-			return fmt.Errorf("the supervisor of %s does not end: %w", dir, ctx.Err())
-		}
 	}
 	after, err := resultNames(dir)
 	for name := range after {
@@ -60,8 +52,8 @@ func resultNames(dir string) (map[string]bool, error) {
 	return names, err
 }
 
-// terminate asks the process to end that answers in a directory. Its number is the right one as
-// long as it is not gone, which its descriptor holds it to.
+// terminate ends the process that answers in a directory. Its number is the right one as long as
+// it is not gone, which its descriptor holds it to.
 func terminate(ctx context.Context, dir string) error {
 	c, err := dial(ctx, Socket(dir))
 	if err != nil {
@@ -75,13 +67,29 @@ func terminate(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	process, err := os.FindProcess(int(peer.Pid))
-	if err != nil {
-		return err
+	process, err := unix.PidfdOpen(int(peer.Pid), 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
 	}
-	defer func() { _ = process.Release() }() // only its number was held
-	if err := process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, unix.ESRCH) {
+	if err != nil {
+		return os.NewSyscallError("pidfd_open", err)
+	}
+	defer func() { _ = unix.Close(process) }() // nothing is written to it
+	if err := unix.PidfdSendSignal(process, unix.SIGTERM, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("ending the supervisor, process %d: %w", peer.Pid, err)
 	}
+	for !hasEnded(process) {
+		select {
+		case <-time.After(lookInterval / 100):
+		case <-ctx.Done():
+			return fmt.Errorf("the supervisor of %s does not end: %w", dir, ctx.Err())
+		}
+	}
 	return nil
+}
+
+// hasEnded reports whether a process has ended, although nobody may have waited for it.
+func hasEnded(pidfd int) bool {
+	ready, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
+	return err == nil && ready > 0
 }
