@@ -111,7 +111,7 @@ browser: ## install the browser that the tests of the API attack it with
 
 .PHONY: test
 test: toolchain ## run the tests, except for those that -short leaves to make check
-	$(TEST) -short
+	$(TEST) -short -timeout 40m
 
 .PHONY: engines
 engines: ## install what tests run: container engines, and the programs of an example
