@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/internal/recorded"
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // recordings are what real servers and Nomad's own client of them have said to each other.
@@ -32,6 +34,7 @@ func (w *world) recordedAnswers(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(recordings, "*", "nomad.jsonl"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
+	restarts := uint64(0)
 	for _, file := range files {
 		heard, err := recorded.Read(file)
 		require.NoError(t, err)
@@ -48,6 +51,14 @@ func (w *world) recordedAnswers(t *testing.T) {
 				x.Frames = nil
 			}
 			theirs, ours = append(theirs, x), append(ours, own)
+			if x.Method == "Allocations.Restart" {
+				restarts++ // what is asked next is asked of a task that runs
+				require.Eventually(t, func() bool {
+					state, err := w.node.AllocationState(id)
+					task := state.TaskStates["task"]
+					return err == nil && task.State == structs.TaskRunning && task.Restarts == restarts
+				}, time.Minute, time.Millisecond)
+			}
 		}
 		require.NotEmpty(t, ours)
 		require.Empty(t, recorded.CompareAll(theirs, ours), file)
