@@ -119,9 +119,9 @@ func TestAServerAsksTheNodeThatHasJoinedIt(t *testing.T) {
 		require.NoError(t, node.Call(t.Context(), method, args, &reply), method)
 		return reply
 	}
-	for path, want := range map[string]int{"/v1/client/stats": 200, "/v1/jobs": 200, "/v1/system/gc": 501, "/ui/plugins": 200} {
+	for path, want := range map[string]int{"/v1/client/stats": 200, "/v1/jobs": 200, "/v1/system/gc": 200, "/v1/agent/join": 501, "/ui/plugins": 200} {
 		method := http.MethodGet
-		if want == http.StatusNotImplemented {
+		if path == "/v1/system/gc" || want == http.StatusNotImplemented {
 			method = http.MethodPut
 		}
 		request, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, nil)

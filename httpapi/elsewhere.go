@@ -169,19 +169,15 @@ func profileElsewhere(h *handler, w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return missing(err)
 	}
-	defer done()
-	var got struct {
-		Payload     []byte
-		HTTPHeaders map[string]string
-	}
-	if err := decode(&got); err != nil {
+	var got struct{ Payload []byte }
+	err = decode(&got)
+	done() // however long the client takes
+	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", cmp.Or(got.HTTPHeaders["Content-Type"], "application/octet-stream"))
-	if as := got.HTTPHeaders["Content-Disposition"]; as != "" {
-		w.Header().Set("Content-Disposition", as)
-	}
-	_, _ = w.Write(got.Payload) // errors: the client is gone
+	w.Header().Set("Content-Type", "application/octet-stream") // whatever another node says that it is
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = timely{w}.Write(got.Payload) // errors: the client is gone
 	return nil
 }
 

@@ -241,7 +241,7 @@ var errUnchanged = errors.New("unchanged")
 // prepare reads and encodes an answer. There are few at a time, but for those that the node is
 // asked for: it may have them wait for a driver.
 func (h *handler) prepare(w http.ResponseWriter, r *http.Request, read func() (any, error)) (*encoded, error) {
-	if !strings.HasPrefix(r.URL.Path, "/v1/client/") {
+	if callerOf(r).elsewhere || !strings.HasPrefix(r.URL.Path, "/v1/client/") {
 		done, err := h.Bounds.Prepare(r.Context())
 		if err != nil {
 			return nil, err

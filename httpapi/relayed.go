@@ -224,6 +224,9 @@ func exported(r *http.Request) (map[string]any, error) {
 // execElsewhere passes on a command in a task of another node, between a websocket and the servers.
 func execElsewhere(args arguments) passedOn {
 	return func(h *handler, w http.ResponseWriter, r *http.Request) error {
+		if !websocket.IsWebSocketUpgrade(r) { // servers begin the command once they are asked
+			return badRequest("a command runs over a websocket: the request does not ask to become one")
+		}
 		return h.executeOver(w, r, func(r *http.Request) (execution, error) {
 			all, err := args(r)
 			if err != nil {
@@ -233,7 +236,7 @@ func execElsewhere(args arguments) passedOn {
 			if err != nil {
 				return nil, missing(err)
 			}
-			return func(_ context.Context, conn *websocket.Conn) { converse(conn, st) }, nil
+			return func(ctx context.Context, conn *websocket.Conn) { converse(ctx, conn, st) }, nil
 		})
 	}
 }
@@ -255,9 +258,11 @@ func actionElsewhere(r *http.Request) (map[string]any, error) {
 	return map[string]any{"JobID": id, "AllocID": v.Get("allocID"), "Task": v.Get("task"), "Action": v.Get("action"), "Tty": tty}, err
 }
 
-// converse passes on what is said between a websocket and servers, until either has said all.
-func converse(conn *websocket.Conn, st clientapi.ServerStream) {
+// converse passes on what is said between a websocket and servers, until either has said all, or ctx
+// is done.
+func converse(ctx context.Context, conn *websocket.Conn, st clientapi.ServerStream) {
 	defer st.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a client that does not read would hold it
 	conn.SetReadLimit(clientapi.MaxExecMessage)
 	socket := &execSocket{conn: conn}
 	heard := make(chan struct{})
@@ -283,6 +288,7 @@ func converse(conn *websocket.Conn, st clientapi.ServerStream) {
 		err = nil
 	}
 	socket.Finish(statusOfServers(err))
+	st.Close() // what the command has not read is held until then
 	<-heard
 	_ = conn.Close()
 }
@@ -311,7 +317,11 @@ func (a snapshotAnswer) failure() error {
 	if a.ErrorMsg == "" {
 		return nil
 	}
-	return &statusError{cmp.Or(a.ErrorCode, http.StatusInternalServerError), a.ErrorMsg}
+	status := a.ErrorCode
+	if status < http.StatusBadRequest || status > 599 {
+		status = http.StatusInternalServerError
+	}
+	return &statusError{status, a.ErrorMsg}
 }
 
 // snapshotSaved sends a snapshot of the servers.
@@ -384,7 +394,11 @@ func (b bytesTo) Write(p []byte) (int, error) {
 
 // stream starts a stream of the servers for a request, with further arguments.
 func (h *handler) stream(r *http.Request, method string, args map[string]any) (clientapi.ServerStream, error) {
-	all := map[string]any{"Namespace": namespaceOf(r)}
+	stale, err := boolParameter(r, "stale")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]any{"Namespace": namespaceOf(r), "AllowStale": stale}
 	if region := r.URL.Query().Get("region"); region != "" {
 		all["Region"] = region
 	}

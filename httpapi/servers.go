@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,7 +47,7 @@ func ofClient(path string) bool {
 	case "/v1/allocation/{id}/checks", "/v1/metrics", "/v1/jobs/parse":
 		return true
 	}
-	return strings.HasPrefix(path, "/v1/client/") || strings.HasPrefix(path, "/v1/agent/") && !strings.HasPrefix(path, "/v1/agent/keyring/")
+	return slices.Contains(enterprise, path) || strings.HasPrefix(path, "/v1/client/") || strings.HasPrefix(path, "/v1/agent/") && !strings.HasPrefix(path, "/v1/agent/keyring/")
 }
 
 // elsewhere reports whether what a request asks is the servers', or of another node.
@@ -64,10 +65,18 @@ func (h *handler) askServers(method, pattern string, w http.ResponseWriter, r *h
 		pattern += "/" + verb
 	}
 	pattern = strings.Replace(pattern, "{verb}", r.PathValue("verb"), 1)
-	for _, table := range []map[string]passedOn{asked, written, writtenACL, ofNodes} {
-		if ask := table[method+" "+pattern]; ask != nil {
-			return ask(h, w, r)
+	if ask := asked[method+" "+pattern]; ask != nil {
+		return ask(h, w, r)
+	}
+	for _, table := range []map[string]passedOn{written, writtenACL, ofNodes} {
+		ask := table[method+" "+pattern]
+		switch {
+		case ask == nil:
+			continue
+		case h.policy.Tasks && !h.ACL:
+			return &statusError{http.StatusForbidden, "without ACLs tasks of a cluster may read, and nothing else: nobody could tell what a token allows"}
 		}
+		return ask(h, w, r)
 	}
 	return h.askElsewhere()
 }
@@ -176,8 +185,10 @@ func (h *handler) ask(r *http.Request, method string, args map[string]any) (deco
 	}
 	maps.Copy(all, args)
 	wait := time.Duration(0)
-	if q.minIndex > 0 {
-		wait = q.wait
+	if h.ACL && access.Secret(r.Header) == "" {
+		all["MinQueryIndex"] = uint64(0) // who is not known is answered at once
+	} else if q.minIndex > 0 {
+		wait = cmp.Or(q.wait, defaultWait) // servers take none for the most
 		if err := becomeStream(r); err != nil {
 			return nil, nil, err
 		}

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"bytes"
 	"cmp"
+	"io"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -17,25 +19,25 @@ var written = map[string]passedOn{
 	"PUT /v1/validate/job":                  validated,
 	"PUT /v1/job/{rest...}/plan":            planned,
 	"PUT /v1/job/{rest...}/evaluate":        whole[object]("Job.Evaluate", both(fields[struct{ EvalOptions nomad.EvalOptions }], ofJob)),
-	"PUT /v1/job/{rest...}/dispatch":        whole[object]("Job.Dispatch", both(fields[dispatched], ofJob)),
+	"PUT /v1/job/{rest...}/dispatch":        whole[object]("Job.Dispatch", agreed(fields[dispatched], ofJob)),
 	"PUT /v1/job/{rest...}/periodic/force":  whole[object]("Periodic.Force", ofJob),
-	"PUT /v1/job/{rest...}/revert":          whole[object]("Job.Revert", both(fields[reverted], ofJob)),
-	"PUT /v1/job/{rest...}/scale":           whole[object]("Job.Scale", both(fields[scaled], ofJob)),
-	"PUT /v1/job/{rest...}/stable":          whole[object]("Job.Stable", both(fields[stable], ofJob)),
+	"PUT /v1/job/{rest...}/revert":          whole[object]("Job.Revert", agreed(needed(fields[reverted]), ofJob)),
+	"PUT /v1/job/{rest...}/scale":           whole[object]("Job.Scale", needed(scaledJob)),
+	"PUT /v1/job/{rest...}/stable":          whole[object]("Job.Stable", agreed(needed(fields[stable]), ofJob)),
 	"PUT /v1/job/{rest...}/versions/tag":    whole[object]("Job.TagVersion", tag),
 	"DELETE /v1/job/{rest...}/versions/tag": whole[object]("Job.TagVersion", ofTag),
 	"DELETE /v1/job/{rest...}/":             whole[object]("Job.Deregister", deregistered),
 
 	"PUT /v1/allocation/{id}/stop":              stopped,
 	"DELETE /v1/evaluations":                    whole[object]("Eval.Delete", fields[nomad.EvalDeleteRequest]),
-	"PUT /v1/deployment/promote/{id}":           whole[object]("Deployment.Promote", both(fields[promotion], deploymentID)),
-	"PUT /v1/deployment/pause/{id}":             whole[object]("Deployment.Pause", both(fields[struct{ Pause bool }], deploymentID)),
+	"PUT /v1/deployment/promote/{id}":           whole[object]("Deployment.Promote", agreed(needed(fields[promotion]), deploymentID)),
+	"PUT /v1/deployment/pause/{id}":             whole[object]("Deployment.Pause", agreed(needed(fields[paused]), deploymentID)),
 	"PUT /v1/deployment/fail/{id}":              whole[object]("Deployment.Fail", deploymentID),
 	"PUT /v1/deployment/unblock/{id}":           whole[object]("Deployment.Unblock", deploymentID),
-	"PUT /v1/deployment/allocation-health/{id}": whole[object]("Deployment.SetAllocHealth", both(fields[allocationHealth], deploymentID)),
+	"PUT /v1/deployment/allocation-health/{id}": whole[object]("Deployment.SetAllocHealth", agreed(needed(fields[allocationHealth]), deploymentID)),
 
-	"PUT /v1/node/{id}/drain":              whole[object]("Node.UpdateDrain", drain),
-	"PUT /v1/node/{id}/eligibility":        whole[object]("Node.UpdateEligibility", both(fields[struct{ Eligibility string }], named("NodeID", "id"))),
+	"PUT /v1/node/{id}/drain":              whole[object]("Node.UpdateDrain", needed(drain)),
+	"PUT /v1/node/{id}/eligibility":        whole[object]("Node.UpdateEligibility", agreed(needed(fields[eligibility]), named("NodeID", "id"))),
 	"PUT /v1/node/{id}/evaluate":           whole[object]("Node.Evaluate", named("NodeID", "id")),
 	"PUT /v1/node/{id}/purge":              whole[object]("Node.Deregister", named("NodeID", "id")),
 	"PUT /v1/node/pools":                   acknowledged("NodePool.UpsertNodePools", one("NodePools", "", nodePoolName)),
@@ -49,13 +51,13 @@ var written = map[string]passedOn{
 	"DELETE " + variablePattern:            deletesVariable,
 	"PUT /v1/volume/host/create":           whole[volumeChanged]("HostVolume.Create", fields[volumeWanted]),
 	"PUT /v1/volume/host/register":         whole[volumeChanged]("HostVolume.Register", fields[volumeWanted]),
-	"DELETE /v1/volume/host/{id}":          acknowledged("HostVolume.Delete", both(named("VolumeID", "id"), flagged(map[string]string{"Force": "force"}))),
+	"DELETE /v1/volume/host/{id}":          whole[object]("HostVolume.Delete", both(named("VolumeID", "id"), flagged(map[string]string{"Force": "force"}))),
 	"DELETE /v1/volumes/claim/{id}":        acknowledged("TaskGroupHostVolumeClaim.Delete", named("ClaimID", "id")),
 
 	"PUT /v1/system/gc":                         acknowledged("System.GarbageCollect", nil),
 	"PUT /v1/system/reconcile/summaries":        acknowledged("System.ReconcileJobSummaries", nil),
-	"PUT /v1/operator/scheduler/configuration":  whole[object]("Operator.SchedulerSetConfiguration", scheduler),
-	"PUT /v1/operator/autopilot/configuration":  plain[bool]("Operator.AutopilotSetConfiguration", autopilot),
+	"PUT /v1/operator/scheduler/configuration":  whole[object]("Operator.SchedulerSetConfiguration", needed(scheduler)),
+	"PUT /v1/operator/autopilot/configuration":  plain[bool]("Operator.AutopilotSetConfiguration", needed(autopilot)),
 	"DELETE /v1/operator/raft/peer":             acknowledged("Operator.RaftRemovePeerByID", peer),
 	"PUT /v1/operator/raft/transfer-leadership": whole[object]("Operator.TransferLeadershipToPeer", peer),
 	"PUT /v1/operator/keyring/rotate":           whole[object]("Keyring.Rotate", rotation),
@@ -65,12 +67,14 @@ var written = map[string]passedOn{
 // The bodies of requests, of which a server is sent each field by its name.
 type (
 	dispatched struct {
+		JobID            string
 		Payload          []byte
 		Meta             map[string]string
 		IdPrefixTemplate string
 		Priority         int
 	}
 	reverted struct {
+		JobID                   string
 		JobVersion              uint64
 		EnforcePriorVersion     *uint64
 		ConsulToken, VaultToken string
@@ -84,15 +88,25 @@ type (
 		JobModifyIndex        uint64
 	}
 	stable struct {
+		JobID      string
 		JobVersion uint64
 		Stable     bool
 	}
 	promotion struct {
-		All    bool
-		Groups []string
+		DeploymentID string
+		All          bool
+		Groups       []string
 	}
-	allocationHealth struct{ HealthyAllocationIDs, UnhealthyAllocationIDs []string }
-	volumeWanted     struct {
+	paused struct {
+		DeploymentID string
+		Pause        bool
+	}
+	allocationHealth struct {
+		DeploymentID                                 string
+		HealthyAllocationIDs, UnhealthyAllocationIDs []string
+	}
+	eligibility  struct{ NodeID, Eligibility string }
+	volumeWanted struct {
 		Volume         *nomad.HostVolume
 		PolicyOverride bool
 	}
@@ -129,10 +143,59 @@ func fields[T any](r *http.Request) (map[string]any, error) {
 	return all, nil
 }
 
+// needed are arguments of a body that must not be empty: servers would take that for one whose values
+// are all zero.
+func needed(args arguments) arguments {
+	return func(r *http.Request) (map[string]any, error) {
+		body, err := readBody(r)
+		if err != nil {
+			return nil, err
+		}
+		if len(bytes.TrimSpace(body)) == 0 {
+			return nil, badRequest("Request body is empty")
+		}
+		whole := r.Body
+		defer func() { r.Body = whole }() // by which its place is known
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return args(r)
+	}
+}
+
+// agreed are the arguments of a body and of what the path names: what the body says of that, too, has
+// to be the same.
+func agreed(ofBody, ofPath arguments) arguments {
+	return func(r *http.Request) (map[string]any, error) {
+		all, err := ofBody(r)
+		if err != nil {
+			return nil, err
+		}
+		named, err := ofPath(r)
+		for name, value := range named {
+			if said, _ := all[name].(string); said != "" && said != value {
+				return nil, badRequest("the request is about %q, and its path names %q", said, value)
+			}
+			all[name] = value
+		}
+		return all, err
+	}
+}
+
+// scaledJob is how a job is to be scaled, whose target may name it, too.
+func scaledJob(r *http.Request) (map[string]any, error) {
+	all, err := both(fields[scaled], ofJob)(r)
+	if err != nil {
+		return nil, err
+	}
+	if said := all["Target"].(map[string]string)["Job"]; said != "" && said != all["JobID"] {
+		return nil, badRequest("the request is about %q, and its path names %q", said, all["JobID"])
+	}
+	return all, nil
+}
+
 // one is the object of the body, as an argument that is a list of it. Its name has to be that of the
 // path, where there is one, or is that.
 func one[T any](argument, inPath string, nameOf func(*T) *string) arguments {
-	return func(r *http.Request) (map[string]any, error) {
+	return needed(func(r *http.Request) (map[string]any, error) {
 		body := new(T)
 		if err := decode(r, body); err != nil {
 			return nil, err
@@ -144,7 +207,7 @@ func one[T any](argument, inPath string, nameOf func(*T) *string) arguments {
 			}
 		}
 		return map[string]any{argument: []*T{body}}, nil
-	}
+	})
 }
 
 func nodePoolName(p *nomad.NodePool) *string   { return &p.Name }
@@ -235,6 +298,11 @@ func scheduler(r *http.Request) (map[string]any, error) {
 	var c nomad.SchedulerConfiguration
 	if err := decode(r, &c); err != nil {
 		return nil, err
+	}
+	switch c.SchedulerAlgorithm {
+	case "", nomad.SchedulerAlgorithmBinpack, nomad.SchedulerAlgorithmSpread:
+	default: // servers take any
+		return nil, badRequest("invalid scheduler algorithm: %q is neither %s nor %s", c.SchedulerAlgorithm, nomad.SchedulerAlgorithmBinpack, nomad.SchedulerAlgorithmSpread)
 	}
 	return compared(r, &c, &c.ModifyIndex)
 }

@@ -163,6 +163,8 @@ func refusal(ctx context.Context, err error) error {
 		return ctx.Err()
 	case errdefs.ClassOf(err) != errdefs.Unknown:
 		return err
+	case errors.Is(err, wire.ErrGarbage):
+		return &Refused{http.StatusBadGateway, fmt.Sprintf("the answer of the cluster's server is beyond what this node takes: %v", err)}
 	default:
 		return errdefs.NewRecoverable(errdefs.Unavailable, "no server of the cluster answers: %v", err)
 	}

@@ -30,10 +30,12 @@ import (
 // passing is a node's API before a server that notes what it is asked.
 type passing struct {
 	*httptest.Server
-	mu     sync.Mutex
-	method string
-	args   map[string]any
-	answer func(method string) (any, error)
+	ofTasks *httptest.Server // the same as tasks reach it
+	plane   *ControlPlane
+	mu      sync.Mutex
+	method  string
+	args    map[string]any
+	answer  func(method string) (any, error)
 	// stream serves a streaming request once its arguments are noted.
 	stream func(st *wire.Stream) error
 }
@@ -75,14 +77,17 @@ func passOn(t *testing.T) *passing {
 	cp := join(t, address)
 	_, err := cp.servers.await(t.Context(), nil)
 	require.NoError(t, err)
+	p.plane = cp
 	plane, err := standalone.Open(standalone.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, plane.Close()) })
-	p.Server = httptest.NewServer(httpapi.Handler(httpapi.Config{
+	api, tasks := httpapi.Handlers(httpapi.Config{
 		Logger: hclog.NewNullLogger(), ControlPlane: plane, Servers: cp, Node: noAllocations{}, Metrics: prometheus.NewRegistry(),
 		Agent:      httpapi.AgentInfo{NodeID: nodeID, Name: "n", Region: "global", Address: "127.0.0.1:4646"},
 		Conditions: func() []structs.Condition { return nil },
-	}))
+	}, nil)
+	p.Server, p.ofTasks = httptest.NewServer(api), httptest.NewServer(tasks)
+	t.Cleanup(p.ofTasks.Close)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -175,7 +180,7 @@ var passedOn = []passed{
 	{what: "PUT /v1/allocation/x/stop?no_shutdown_delay=true&reschedule=true", method: "Alloc.Stop", args: map[string]any{"AllocID": "x", "NoShutdownDelay": true, "Reschedule": true}, answer: map[string]any{"EvalID": "e"}, said: `{"EvalID":"e"}`},
 	{what: "DELETE /v1/evaluations", body: `{"EvalIDs":["a"]}`, method: "Eval.Delete", args: map[string]any{"EvalIDs": []any{"a"}}, answer: map[string]any{"Count": 1}, said: `{"Count":1}`},
 	{what: "DELETE /v1/evaluations", body: `{"Filter":"Status == x"}`, method: "Eval.Delete", args: map[string]any{"Filter": "Status == x"}, said: `{}`},
-	{what: "PUT /v1/deployment/promote/d", body: `{"All":false,"Groups":["g"],"DeploymentID":"other"}`, method: "Deployment.Promote", args: map[string]any{"DeploymentID": "d", "All": false, "Groups": []any{"g"}}, said: `{}`},
+	{what: "PUT /v1/deployment/promote/d", body: `{"All":false,"Groups":["g"],"DeploymentID":"d"}`, method: "Deployment.Promote", args: map[string]any{"DeploymentID": "d", "All": false, "Groups": []any{"g"}}, said: `{}`},
 	{what: "PUT /v1/deployment/pause/d", body: `{"Pause":true}`, method: "Deployment.Pause", args: map[string]any{"DeploymentID": "d", "Pause": true}, said: `{}`},
 	{what: "PUT /v1/deployment/fail/d", method: "Deployment.Fail", args: map[string]any{"DeploymentID": "d"}, said: `{}`},
 	{what: "PUT /v1/deployment/unblock/d", method: "Deployment.Unblock", args: map[string]any{"DeploymentID": "d"}, said: `{}`},
@@ -201,7 +206,7 @@ var passedOn = []passed{
 	{what: "GET /v1/volumes?type=csi&plugin_id=p", method: "CSIVolume.List", args: map[string]any{"PluginID": "p"}, said: `[]`},
 	{what: "GET /v1/volume/host/v", method: "HostVolume.Get", args: map[string]any{"ID": "v"}, answer: map[string]any{"Volume": map[string]any{"Name": "data"}}, said: `"Name":"data"`},
 	{what: "PUT /v1/volume/host/create", body: `{"Volume":{"Name":"data"}}`, method: "HostVolume.Create", answer: map[string]any{"Volume": map[string]any{"ID": "v"}, "Warnings": "w"}, said: `"Warnings":"w"`},
-	{what: "DELETE /v1/volume/host/v?force=true", method: "HostVolume.Delete", args: map[string]any{"VolumeID": "v", "Force": true}},
+	{what: "DELETE /v1/volume/host/v?force=true", method: "HostVolume.Delete", args: map[string]any{"VolumeID": "v", "Force": true}, answer: map[string]any{"Index": 7}, said: `{"Index":7}`},
 	{what: "GET /v1/volumes/claims?job_id=a", method: "TaskGroupHostVolumeClaim.List", args: map[string]any{"JobID": "a"}, said: `[]`},
 	{what: "DELETE /v1/volumes/claim/c", method: "TaskGroupHostVolumeClaim.Delete", args: map[string]any{"ClaimID": "c"}},
 
@@ -264,6 +269,81 @@ var passedOn = []passed{
 	{what: "GET /v1/agent/host?server_id=s", method: "Agent.Host", args: map[string]any{"ServerID": "s"}, answer: map[string]any{"AgentID": "s"}, said: `"AgentID":"s"`},
 	{what: "GET /v1/agent/host?server_id=s&node_id=o", status: 400, said: "Cannot target node and server simultaneously"},
 	{what: "GET /v1/agent/pprof/heap?node_id=o&debug=1", method: "Agent.Profile", args: map[string]any{"NodeID": "o", "ReqType": "lookup", "Profile": "heap", "Debug": 1}, answer: map[string]any{"Payload": "bytes"}, said: "bytes"},
+}
+
+// What servers would take for a request that sets everything to zero, or for another one than it is, they
+// are not asked.
+var notPassedOn = []passed{
+	{what: "PUT /v1/operator/scheduler/configuration", said: "Request body is empty"},
+	{what: "PUT /v1/operator/scheduler/configuration", body: `{"SchedulerAlgorithm":"any"}`, said: `invalid scheduler algorithm: "any"`},
+	{what: "PUT /v1/operator/autopilot/configuration", said: "Request body is empty"},
+	{what: "PUT /v1/node/n/drain", body: " ", said: "Request body is empty"},
+	{what: "PUT /v1/node/n/eligibility", said: "Request body is empty"},
+	{what: "PUT /v1/node/n/eligibility", body: `{"NodeID":"m"}`, said: `the request is about "m", and its path names "n"`},
+	{what: "PUT /v1/namespace/x", said: "Request body is empty"},
+	{what: "PUT /v1/acl/policy/p", said: "Request body is empty"},
+	{what: "PUT /v1/job/a/revert", said: "Request body is empty"},
+	{what: "PUT /v1/job/a/revert", body: `{"JobID":"b"}`, said: `the request is about "b", and its path names "a"`},
+	{what: "PUT /v1/job/a/stable", body: `{"JobID":"b"}`, said: `the request is about "b"`},
+	{what: "PUT /v1/job/a/dispatch", body: `{"JobID":"b"}`, said: `the request is about "b"`},
+	{what: "PUT /v1/job/a/scale", body: `{"Target":{"Job":"b"}}`, said: `the request is about "b"`},
+	{what: "PUT /v1/deployment/promote/d", body: `{"DeploymentID":"other"}`, said: `the request is about "other"`},
+	{what: "PUT /v1/deployment/pause/d", body: `{"DeploymentID":"other"}`, said: `the request is about "other"`},
+	{what: "GET /v1/client/allocation/x/exec?task=t&command=%5B%22ls%22%5D", said: "a command runs over a websocket"},
+	{what: "GET /v1/job/j/action?allocID=x&task=t&action=a", said: "a command runs over a websocket"},
+}
+
+func TestWhatServersWouldMisunderstandIsNotPassedOn(t *testing.T) {
+	p := passOn(t)
+	for _, c := range notPassedOn {
+		answer, said := p.send(t, c.what, c.body)
+		require.Equal(t, http.StatusBadRequest, answer.StatusCode, "%s: %s", c.what, said)
+		require.Contains(t, said, c.said, c.what)
+		require.Empty(t, p.method, c.what)
+	}
+}
+
+// Without ACLs servers know no token from another, so that tasks may read and nothing else.
+func TestTasksOfAClusterWithoutACLsChangeNothing(t *testing.T) {
+	p := passOn(t)
+	p.URL = p.ofTasks.URL
+	p.answer = func(method string) (any, error) {
+		if method == "ACL.WhoAmI" { // as where there are no ACLs
+			return map[string]any{"Identity": map[string]any{"ACLToken": map[string]any{"Type": "management"}}}, nil
+		}
+		return map[string]any{}, nil
+	}
+	for what, status := range map[string]int{
+		"GET /v1/jobs": 200, "PUT /v1/namespace/x": 403, "PUT /v1/acl/login": 403, "PUT /v1/client/allocation/x/restart": 403,
+		"GET /v1/client/fs/logs/x?task=t&type=stdout": 403, "GET /v1/client/allocation/x/exec?task=t&command=%5B%22ls%22%5D": 403,
+	} {
+		answer, said := p.send(t, what, `{}`)
+		require.Equal(t, status, answer.StatusCode, "%s: %s", what, said)
+	}
+}
+
+// Who asks may bring about an answer beyond the bounds, which then is all that it costs.
+func TestAnAnswerBeyondTheBoundsDoesNotCostTheConnection(t *testing.T) {
+	p := passOn(t)
+	p.answer = func(string) (any, error) { return nil, errors.New(strings.Repeat("x", 1<<20)) }
+	for range 3 {
+		answer, said := p.send(t, "PUT /v1/acl/login", `{"AuthMethodName":"m","LoginToken":"t"}`)
+		require.Equal(t, http.StatusBadGateway, answer.StatusCode, said)
+	}
+	p.answer = func(string) (any, error) { return map[string]any{}, nil }
+	answer, said := p.send(t, "PUT /v1/system/gc", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode, "by the same connection: %s", said)
+}
+
+// A question that waits for a change has the server wait, too, and is one of those that may be left open.
+func TestAQuestionThatWaitsIsLeftOpen(t *testing.T) {
+	p := passOn(t)
+	for what, wait := range map[string]bool{"GET /v1/namespaces?index=7&wait=0s": true, "GET /v1/namespaces?index=7&wait=1s": true, "GET /v1/namespaces": false} {
+		p.send(t, what, "")
+		p.mu.Lock()
+		require.Equal(t, wait, p.args["MaxQueryTime"] != int64(0), "%s: %v", what, p.args["MaxQueryTime"])
+		p.mu.Unlock()
+	}
 }
 
 // Each request that changes something, or is about another node, is one question to a server, with
@@ -596,6 +676,43 @@ func TestACommandOnAnotherNodeIsPassedOn(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A command that ends does not wait for a client that has sent more than it has read.
+func TestACommandThatEndsHoldsNothingOfItsClient(t *testing.T) {
+	p := passOn(t)
+	full := make(chan struct{})
+	p.stream = func(st *wire.Stream) error {
+		<-full
+		if err := st.Send([]byte(`{"exited":true,"result":{"exit_code":0}}`)); err != nil {
+			return err
+		}
+		if err := st.SendValue(map[string]any{"Error": map[string]any{"Message": "EOF"}}); err != nil {
+			return err
+		}
+		<-t.Context().Done() // nothing is read, and it stays open for as long as the node has it
+		return nil
+	}
+	url := "ws" + strings.TrimPrefix(p.URL, "http") + "/v1/client/allocation/x/exec?task=t&command=%5B%22ls%22%5D"
+	conn, answer, err := websocket.DefaultDialer.DialContext(t.Context(), url, nil)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		in := nomad.ExecStreamingInput{Stdin: &nomad.ExecStreamingIOOperation{Data: make([]byte, 32<<10)}}
+		for n := 0; conn.WriteJSON(in) == nil; n++ {
+			if n == 32 { // 1 MiB, of which a stream takes a quarter
+				close(full)
+			}
+		}
+	}()
+	for err == nil {
+		_, _, err = conn.ReadMessage()
+	}
+	require.NoError(t, conn.Close())
+	<-sent
+	require.Eventually(t, func() bool { return len(p.plane.streamed) == 0 }, 10*time.Second, time.Millisecond)
 }
 
 // A stream has its place until it is closed, or its caller is gone.

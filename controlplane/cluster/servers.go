@@ -238,7 +238,8 @@ func (s *servers) now(ctx context.Context, method string, args, reply any) error
 	return s.nowFor(ctx, answerTimeout, method, args, reply)
 }
 
-// nowFor is now, of a server that may take so long to answer.
+// nowFor is now, of a server that may take so long to answer. What others ask may be answered with what
+// is beyond the bounds: the session goes on.
 func (s *servers) nowFor(ctx context.Context, limit time.Duration, method string, args, reply any) error {
 	session, err := s.connectedNow()
 	if err != nil {
@@ -246,7 +247,7 @@ func (s *servers) nowFor(ctx context.Context, limit time.Duration, method string
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return ofVersion(session.Call(ctx, method, args, reply))
+	return ofVersion(session.CallOnBehalf(ctx, method, args, reply))
 }
 
 // open starts a streaming request at the server that is connected, until ctx is done.

@@ -100,9 +100,19 @@ type responseHeader struct {
 
 // Call asks the other side and waits for the reply, until ctx is done. args and reply are
 // structs; a nil reply is not looked at. An answer that is an error is a [RemoteError]. What
-// is none of the protocol closes the session: [ErrGarbage]. Each call under way has a stream
-// of its own.
+// is none of the protocol, or beyond its bounds, closes the session: [ErrGarbage]. Each call under
+// way has a stream of its own.
 func (s *Session) Call(ctx context.Context, method string, args, reply any) error {
+	err := s.CallOnBehalf(ctx, method, args, reply)
+	if errors.Is(err, ErrGarbage) {
+		s.HangUp()
+	}
+	return err
+}
+
+// CallOnBehalf is Call for somebody whose question may bring about any answer, such as one beyond the
+// bounds: that costs nothing but its stream.
+func (s *Session) CallOnBehalf(ctx context.Context, method string, args, reply any) error {
 	request, err := Marshal(args)
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
@@ -126,11 +136,11 @@ func (s *Session) Call(ctx context.Context, method string, args, reply any) erro
 		return err
 	}
 	_ = st.conn.Close()
-	if errors.Is(err, ErrGarbage) {
-		s.HangUp()
-	} else if ctx.Err() != nil {
+	switch {
+	case errors.Is(err, ErrGarbage):
+	case ctx.Err() != nil:
 		return ctx.Err()
-	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || s.mux.IsClosed() {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), s.mux.IsClosed():
 		err = ErrClosed
 	}
 	return fmt.Errorf("%s: %w", method, err)

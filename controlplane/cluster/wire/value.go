@@ -18,9 +18,9 @@ const (
 	MaxAsk = 4 << 20
 	// maxHeader is the most bytes of a header: a method's name, or an error's text.
 	maxHeader = 64 << 10
-	// maxDepth is how deep values are nested. A job's are some twenty deep, and its
-	// configuration of a driver at most as deep as its file.
-	maxDepth = 100
+	// maxDepth is how deep values are nested: what is deeper servers do not read themselves, so
+	// that nobody's job has it, whatever its configuration.
+	maxDepth = 1024
 	// perValue is how many bytes of its bound each value within one has at least: a value costs
 	// memory that its own bytes do not tell of.
 	perValue = 16
