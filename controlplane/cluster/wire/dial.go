@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -66,13 +67,13 @@ func greet(ctx context.Context, conn net.Conn, o Options) (*Session, error) {
 		}
 		conn = secured
 	}
-	if _, err := conn.Write([]byte{byteMultiplex}); err != nil {
-		return nil, err
+	seen := &seenConn{Conn: conn}
+	if _, err := seen.Write([]byte{byteMultiplex}); err != nil {
+		return nil, cmp.Or(seen.refusal(), err)
 	}
 	if !stop() {
 		return nil, ctx.Err()
 	}
-	seen := &seenConn{Conn: conn}
 	mux, err := yamux.Client(seen, muxConfig(o.Logger))
 	if err != nil {
 		return nil, err

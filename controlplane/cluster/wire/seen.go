@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 )
 
 // maxSeen is how many of the first bytes of a connection are kept.
 const maxSeen = 40
+
+// lastWords is how long what the other side has said before it closed a connection is waited for.
+const lastWords = time.Second
 
 // muxVersion is what each frame of a session starts with.
 const muxVersion = 0
@@ -43,19 +47,34 @@ func (c *seenConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Write implements [net.Conn]. Where the other side has closed the connection, what it said before tells
+// why, and is read first: with TLS 1.3 it refuses a certificate when this side is done with its own part.
+func (c *seenConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if err != nil {
+		_ = c.SetReadDeadline(time.Now().Add(lastWords)) // errors: it is closed here, too, and the read tells so
+		_, _ = c.Read(make([]byte, 1))
+	}
+	return n, err
+}
+
 // Refusal is what the other side has said instead of the protocol: a [ForeignError], or an alert of TLS.
 // Nil: nothing of that kind.
 func (s *Session) Refusal() error {
 	if s.seen == nil {
 		return nil
 	}
-	s.seen.mu.Lock()
-	defer s.seen.mu.Unlock()
+	return s.seen.refusal()
+}
+
+func (c *seenConn) refusal() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var alert *net.OpError
 	switch {
-	case len(s.seen.first) > 0 && s.seen.first[0] != muxVersion:
-		return &ForeignError{s.seen.first}
-	case errors.As(s.seen.ended, &alert) && alert.Op == "remote error":
+	case len(c.first) > 0 && c.first[0] != muxVersion:
+		return &ForeignError{c.first}
+	case errors.As(c.ended, &alert) && alert.Op == "remote error":
 		return alert
 	}
 	return nil
