@@ -38,7 +38,7 @@ func TestACallOfANodesPluginIsRecordedAndReplayed(t *testing.T) {
 	recording.log.await(t, regexp.MustCompile(`(?m)^driver_start_task alloc=\S+ task=task: ok, 1 capability use$`), recording.exited)
 	assert.Zero(t, recording.signal(t, syscall.SIGINT))
 	assert.Regexp(t, `(?m)^`+regexp.QuoteMeta(file)+`: \d+ calls?$`, recording.log.String())
-	assert.Contains(t, n.log.String(), "the calls of a plugin are not recorded any more: plugin=raw_exec")
+	n.log.await(t, regexp.MustCompile("the calls of a plugin are not recorded any more: plugin=raw_exec"), n.exited)
 
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
