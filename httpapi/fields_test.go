@@ -245,6 +245,7 @@ func (w *world) things(t *testing.T) *strings.Replacer {
 		_, _, err := w.Client.Jobs().Register(job, nil)
 		require.NoError(t, err)
 	}
+	w.Await(t, "slow", nomad.AllocClientStatusRunning) // until then its tasks have less to tell
 	stub := w.Await(t, "web", nomad.AllocClientStatusRunning)[0]
 	first, _, err := w.Client.Jobs().LatestDeployment("web", nil)
 	require.NoError(t, err)
