@@ -3,15 +3,11 @@ package docs
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/runners/allocdir/allocdirtest"
+	"github.com/wasmnode/wasmnode/workload/supervisor"
 )
 
 const root = ".."
@@ -164,25 +161,14 @@ func runSession(t *testing.T, commands []string) string {
 	return strings.ReplaceAll(out.String(), work, "/home/me/wasmnode")
 }
 
-// endSupervisors ends what outlives the agents of a session by some seconds, and returns when it has
-// let go of its directory.
+// endSupervisors ends what outlives the agents of a session by some seconds.
 func endSupervisors(t *testing.T, work string) {
-	locks, err := filepath.Glob(filepath.Join(work, "*", "supervisor", "lock"))
+	homes, err := filepath.Glob(filepath.Join(work, "*", "supervisor"))
 	require.NoError(t, err)
-	for _, path := range locks {
-		lock, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) { // it has ended itself
-			continue
-		}
-		require.NoError(t, err)
-		text, err := io.ReadAll(lock)
-		require.NoError(t, err)
-		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if exe, gone := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && gone == nil && strings.HasPrefix(exe, work) {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
-		}
-		require.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
-		require.NoError(t, lock.Close())
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // that of the test is over
+	defer cancel()
+	for _, home := range homes { // one that is about to end itself does not answer
+		require.Eventually(t, func() bool { return supervisor.End(ctx, home) == nil }, time.Minute, 10*time.Millisecond)
 	}
 }
 
