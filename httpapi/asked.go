@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"maps"
 	"net"
 	"net/http"
@@ -153,13 +154,16 @@ type object map[string]any
 // whole passes on a question whose answer is rendered as it is.
 func whole[T any](method string, args arguments) passedOn {
 	return passOn(method, args, func(decode func(any) error) (any, told, error) {
-		var t told
-		v := new(T)
-		if err := decode(&t); err != nil {
-			return nil, t, err
-		}
-		return v, t, decode(v)
+		return answerOf[T](decode)
 	})
+}
+
+// answerOf is what servers have answered, and what is in every answer of theirs.
+func answerOf[T any](decode func(any) error) (*T, told, error) {
+	var t told
+	v := new(T)
+	err := errors.Join(decode(&t), decode(v))
+	return v, t, err
 }
 
 // plain passes on a question whose answer is a value and nothing else.
@@ -261,17 +265,22 @@ func flags(r *http.Request, names map[string]string) (map[string]any, error) {
 	return all, nil
 }
 
+// flagged is flags, as arguments.
+func flagged(names map[string]string) arguments {
+	return func(r *http.Request) (map[string]any, error) { return flags(r, names) }
+}
+
 func ofJob(r *http.Request) (map[string]any, error) {
 	id, _ := jobPath(r)
 	return map[string]any{"JobID": id}, nil
 }
 
 func allOfJob(r *http.Request) (map[string]any, error) {
-	return both(ofJob, func(r *http.Request) (map[string]any, error) { return flags(r, map[string]string{"All": "all"}) })(r)
+	return both(ofJob, flagged(map[string]string{"All": "all"}))(r)
 }
 
 func versionsOfJob(r *http.Request) (map[string]any, error) {
-	all, err := both(ofJob, func(r *http.Request) (map[string]any, error) { return flags(r, map[string]string{"Diffs": "diffs"}) })(r)
+	all, err := both(ofJob, flagged(map[string]string{"Diffs": "diffs"}))(r)
 	if err != nil {
 		return nil, err
 	}

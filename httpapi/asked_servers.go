@@ -3,7 +3,6 @@ package httpapi
 import (
 	"crypto/ed25519"
 	"crypto/x509"
-	"errors"
 	"net/http"
 
 	"github.com/go-jose/go-jose/v4"
@@ -22,15 +21,11 @@ func givenJob(j *serversJob) (any, error) {
 
 // givenVersions are those of a job that there is.
 func givenVersions(decode func(any) error) (any, told, error) {
-	var t told
-	got := new(jobVersions)
-	if err := errors.Join(decode(&t), decode(got)); err != nil {
-		return nil, t, err
+	got, t, err := answerOf[jobVersions](decode)
+	if err == nil && len(got.Versions) == 0 {
+		err = notFound("job versions not found")
 	}
-	if len(got.Versions) == 0 {
-		return nil, t, notFound("job versions not found")
-	}
-	return got, t, nil
+	return got, t, err
 }
 
 func givenAllocation(a *nomad.Allocation) (any, error) {

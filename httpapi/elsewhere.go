@@ -109,14 +109,10 @@ func atNode(ask passedOn) passedOn {
 	return func(h *handler, w http.ResponseWriter, r *http.Request) error { return missing(ask(h, w, r)) }
 }
 
-func allocID(r *http.Request) (map[string]any, error) {
-	return map[string]any{"AllocID": r.PathValue("id")}, nil
-}
+var allocID = named("AllocID", "id")
 
 // ofNode is the one that a request is about; empty: the one that is asked.
-func ofNode(r *http.Request) (map[string]any, error) {
-	return map[string]any{"NodeID": r.URL.Query().Get("node_id")}, nil
-}
+var ofNode = queried(map[string]string{"NodeID": "node_id"})
 
 // agent is the one that a request is about, a node's or a server's.
 func agent(r *http.Request) (map[string]any, error) {

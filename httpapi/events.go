@@ -119,19 +119,25 @@ func eventFilter(r *http.Request) (*events, error) {
 // topicFilters are what topics such as "Job" and "Job:web" ask for, or one that is none of these.
 func topicFilters(topics []string) (list []topicFilter, wrong string) {
 	for _, s := range topics {
-		topic, key, has := strings.Cut(s, ":")
-		if !has {
-			key = "*"
-		}
-		if key == "" || strings.Contains(key, ":") || !slices.Contains(eventTopics, topic) {
+		filter, is := oneTopic(s)
+		if !is || !slices.Contains(eventTopics, filter.topic) {
 			return nil, s
 		}
-		list = append(list, topicFilter{topic, key})
+		list = append(list, filter)
 	}
 	if len(list) == 0 {
 		list = []topicFilter{{"*", "*"}}
 	}
 	return list, ""
+}
+
+// oneTopic is what a topic such as "Job" or "Job:web" asks for, whether there is one of the name or not.
+func oneTopic(s string) (f topicFilter, is bool) {
+	topic, key, has := strings.Cut(s, ":")
+	if !has {
+		key = "*"
+	}
+	return topicFilter{topic, key}, topic != "" && key != "" && !strings.Contains(key, ":")
 }
 
 // managed are the topics of what only managers are told.

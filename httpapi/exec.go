@@ -90,16 +90,15 @@ func (h *handler) run(allocID, task string, spec *workload.ExecSpec) execution {
 // parseExec reads what to run where. The task can be left out when there is only one.
 func (h *handler) parseExec(r *http.Request) (*workload.ExecSpec, string, error) {
 	v := r.URL.Query()
-	var command []string
-	if err := json.Unmarshal([]byte(v.Get("command")), &command); err != nil {
-		return nil, "", badRequest("command is not a JSON list of strings: %v", err)
+	command, err := commandOf(r)
+	if err != nil {
+		return nil, "", err
 	}
 	if len(command) == 0 || command[0] == "" {
 		return nil, "", badRequest("command is not present")
 	}
 	spec := &workload.ExecSpec{Command: command[0], Args: command[1:]}
 	if s := v.Get("tty"); s != "" {
-		var err error
 		if spec.TTY, err = strconv.ParseBool(s); err != nil {
 			return nil, "", badRequest("tty value is not a boolean: %q", s)
 		}
@@ -118,6 +117,14 @@ func (h *handler) parseExec(r *http.Request) (*workload.ExecSpec, string, error)
 		return nil, "", badRequest("unknown task name %q", task)
 	}
 	return spec, task, nil
+}
+
+// commandOf is the command that a request is to run, with its arguments.
+func commandOf(r *http.Request) (command []string, err error) {
+	if err := json.Unmarshal([]byte(r.URL.Query().Get("command")), &command); err != nil {
+		return nil, badRequest("command is not a JSON list of strings: %v", err)
+	}
+	return command, nil
 }
 
 // execSocket is a command's websocket.

@@ -90,20 +90,29 @@ func (h *handler) configureAutopilot(r *http.Request) (any, error) {
 	if err := decode(r, wanted); err != nil {
 		return nil, err
 	}
-	if cas := r.URL.Query().Get("cas"); r.URL.Query().Has("cas") {
-		index, err := strconv.ParseUint(cas, 10, 64)
-		if err != nil {
-			return nil, badRequest("Error parsing cas value: %v", err)
-		}
-		if index != is.ModifyIndex {
-			return false, nil
-		}
+	switch expected, err := expectedIndex(r); {
+	case err != nil:
+		return nil, err
+	case expected != nil && *expected != is.ModifyIndex:
+		return false, nil
 	}
 	wanted.CreateIndex, wanted.ModifyIndex = is.CreateIndex, is.ModifyIndex
 	if *wanted != *is {
 		return nil, badRequest("autopilot looks after several servers: there is one, and its configuration cannot be changed")
 	}
 	return true, nil
+}
+
+// expectedIndex is that of the configuration which a request changes; nil: it changes any.
+func expectedIndex(r *http.Request) (*uint64, error) {
+	if !r.URL.Query().Has("cas") {
+		return nil, nil
+	}
+	index, err := strconv.ParseUint(r.URL.Query().Get("cas"), 10, 64)
+	if err != nil {
+		return nil, badRequest("Error parsing cas value: %v", err)
+	}
+	return &index, nil
 }
 
 // healthy reports whether nothing keeps the server from deciding.

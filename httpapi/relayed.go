@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -111,14 +110,11 @@ func topics(r *http.Request) (map[string]any, error) {
 	}
 	all := map[string][]string{}
 	for _, s := range list {
-		topic, key, has := strings.Cut(s, ":")
-		if !has {
-			key = "*"
-		}
-		if topic == "" || key == "" || strings.Contains(key, ":") {
+		filter, is := oneTopic(s)
+		if !is {
 			return nil, badRequest("Invalid topic query: error parsing topics: Invalid key value pair for topic, topic: %s", s)
 		}
-		all[topic] = append(all[topic], key)
+		all[filter.topic] = append(all[filter.topic], filter.key)
 	}
 	if len(all) == 0 {
 		all["*"] = []string{"*"}
@@ -201,9 +197,7 @@ func monitored(r *http.Request) (map[string]any, error) {
 	if _, err := monitorOptions(r); err != nil {
 		return nil, err
 	}
-	all, err := both(agent, func(r *http.Request) (map[string]any, error) {
-		return flags(r, map[string]string{"LogJSON": "log_json", "LogIncludeLocation": "log_include_location"})
-	})(r)
+	all, err := both(agent, flagged(map[string]string{"LogJSON": "log_json", "LogIncludeLocation": "log_include_location"}))(r)
 	if err == nil {
 		all["LogLevel"] = cmp.Or(r.URL.Query().Get("log_level"), "INFO")
 	}
@@ -211,9 +205,7 @@ func monitored(r *http.Request) (map[string]any, error) {
 }
 
 func exported(r *http.Request) (map[string]any, error) {
-	all, err := both(agent, func(r *http.Request) (map[string]any, error) {
-		return flags(r, map[string]string{"OnDisk": "on_disk", "Follow": "follow"})
-	})(r)
+	all, err := both(agent, flagged(map[string]string{"OnDisk": "on_disk", "Follow": "follow"}))(r)
 	if err == nil {
 		v := r.URL.Query()
 		all["ServiceName"], all["LogsSince"] = v.Get("service_name"), cmp.Or(v.Get("logs_since"), "72h")
@@ -242,13 +234,12 @@ func execElsewhere(args arguments) passedOn {
 }
 
 func commandElsewhere(r *http.Request) (map[string]any, error) {
-	v := r.URL.Query()
-	var command []string
-	if err := json.Unmarshal([]byte(v.Get("command")), &command); err != nil {
-		return nil, badRequest("command is not a JSON list of strings: %v", err)
+	command, err := commandOf(r)
+	if err != nil {
+		return nil, err
 	}
 	tty, err := boolParameter(r, "tty")
-	return map[string]any{"AllocID": r.PathValue("id"), "Task": v.Get("task"), "Cmd": command, "Tty": tty}, err
+	return map[string]any{"AllocID": r.PathValue("id"), "Task": r.URL.Query().Get("task"), "Cmd": command, "Tty": tty}, err
 }
 
 func actionElsewhere(r *http.Request) (map[string]any, error) {

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"cmp"
 	"io"
 	"net/http"
 	"reflect"
@@ -171,8 +170,9 @@ func agreed(ofBody, ofPath arguments) arguments {
 		}
 		named, err := ofPath(r)
 		for name, value := range named {
-			if said, _ := all[name].(string); said != "" && said != value {
-				return nil, badRequest("the request is about %q, and its path names %q", said, value)
+			said, _ := all[name].(string)
+			if err := sameName(said, value); err != nil {
+				return nil, err
 			}
 			all[name] = value
 		}
@@ -186,10 +186,15 @@ func scaledJob(r *http.Request) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if said := all["Target"].(map[string]string)["Job"]; said != "" && said != all["JobID"] {
-		return nil, badRequest("the request is about %q, and its path names %q", said, all["JobID"])
+	return all, sameName(all["Target"].(map[string]string)["Job"], all["JobID"])
+}
+
+// sameName refuses a body that is about something else than its path; it may leave that out.
+func sameName(said string, inPath any) error {
+	if said == "" || said == inPath {
+		return nil
 	}
-	return all, nil
+	return badRequest("the request is about %q, and its path names %q", said, inPath)
 }
 
 // one is the object of the body, as an argument that is a list of it. Its name has to be that of the
@@ -202,9 +207,10 @@ func one[T any](argument, inPath string, nameOf func(*T) *string) arguments {
 		}
 		if inPath != "" {
 			name := nameOf(body)
-			if *name = cmp.Or(*name, r.PathValue(inPath)); *name != r.PathValue(inPath) {
-				return nil, badRequest("the request is about %q, and its path names %q", *name, r.PathValue(inPath))
+			if err := sameName(*name, r.PathValue(inPath)); err != nil {
+				return nil, err
 			}
+			*name = r.PathValue(inPath)
 		}
 		return map[string]any{argument: []*T{body}}, nil
 	})
@@ -220,14 +226,7 @@ func list(argument, inPath string) arguments {
 	}
 }
 
-// flagged are parameters that are true or false, as arguments of other names.
-func flagged(names map[string]string) arguments {
-	return func(r *http.Request) (map[string]any, error) { return flags(r, names) }
-}
-
-func deploymentID(r *http.Request) (map[string]any, error) {
-	return map[string]any{"DeploymentID": r.PathValue("id")}, nil
-}
+var deploymentID = named("DeploymentID", "id")
 
 // ofTag is the tag that a path names, which is removed where the request has none.
 func ofTag(r *http.Request) (map[string]any, error) {
@@ -283,15 +282,11 @@ func drain(r *http.Request) (map[string]any, error) {
 // compared has a configuration of servers be changed only where it is of the index that a request names.
 func compared(r *http.Request, config any, index *uint64) (map[string]any, error) {
 	all := map[string]any{"Config": config}
-	if !r.URL.Query().Has("cas") {
-		return all, nil
+	expected, err := expectedIndex(r)
+	if expected != nil {
+		*index, all["CAS"] = *expected, true
 	}
-	n, err := strconv.ParseUint(r.URL.Query().Get("cas"), 10, 64)
-	if err != nil {
-		return nil, badRequest("Error parsing cas value: %q is not an index", r.URL.Query().Get("cas"))
-	}
-	*index, all["CAS"] = n, true
-	return all, nil
+	return all, err
 }
 
 func scheduler(r *http.Request) (map[string]any, error) {

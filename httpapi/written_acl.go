@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -31,8 +30,8 @@ var writtenACL = map[string]passedOn{
 	"PUT /v1/acl/binding-rule/{id}":      first[nomad.ACLBindingRule]("ACL.UpsertBindingRules", "ACLBindingRules", one("ACLBindingRules", "id", ruleID)),
 	"DELETE /v1/acl/binding-rule/{id}":   acknowledged("ACL.DeleteBindingRules", list("ACLBindingRuleIDs", "id")),
 	"PUT /v1/acl/oidc/auth-url":          whole[nomad.ACLOIDCAuthURLResponse]("ACL.OIDCAuthURL", fields[nomad.ACLOIDCAuthURLRequest]),
-	"PUT /v1/acl/oidc/complete-auth":     inField[*nomad.ACLToken]("ACL.OIDCCompleteAuth", "ACLToken", fields[nomad.ACLOIDCCompleteAuthRequest], same),
-	"PUT /v1/acl/login":                  inField[*nomad.ACLToken]("ACL.Login", "ACLToken", fields[nomad.ACLLoginRequest], same),
+	"PUT /v1/acl/oidc/complete-auth":     inField[*nomad.ACLToken]("ACL.OIDCCompleteAuth", "ACLToken", fields[nomad.ACLOIDCCompleteAuthRequest], asIs),
+	"PUT /v1/acl/login":                  inField[*nomad.ACLToken]("ACL.Login", "ACLToken", fields[nomad.ACLLoginRequest], asIs),
 	"PUT /v1/acl/token/onetime":          whole[struct{ OneTimeToken *nomad.OneTimeToken }]("ACL.UpsertOneTimeToken", nil),
 	"PUT /v1/acl/token/onetime/exchange": whole[struct{ Token *nomad.ACLToken }]("ACL.ExchangeOneTimeToken", fields[struct{ OneTimeSecretID string }]),
 	introduction:                         whole[struct{ JWT string }]("ACL.CreateClientIntroductionToken", introduced),
@@ -45,8 +44,6 @@ func policyName(p *nomad.ACLPolicy) *string     { return &p.Name }
 func roleID(r *nomad.ACLRole) *string           { return &r.ID }
 func methodName(m *nomad.ACLAuthMethod) *string { return &m.Name }
 func ruleID(r *nomad.ACLBindingRule) *string    { return &r.ID }
-
-func same(t *nomad.ACLToken) (any, error) { return t, nil }
 
 // first passes on a change of one object, which is what is answered.
 func first[T any](method, field string, args arguments) passedOn {
@@ -101,7 +98,7 @@ func introduced(r *http.Request) (map[string]any, error) {
 
 // callersPolicies are those of the caller: of a token, or of a task, which shows its identity.
 func callersPolicies(h *handler, w http.ResponseWriter, r *http.Request) error {
-	if strings.Count(access.Secret(r.Header), ".") != 2 {
+	if !access.IsIdentity(access.Secret(r.Header)) {
 		return listed[*nomad.ACLPolicyListStub]("ACL.ListPolicies", "Policies", nil)(h, w, r)
 	}
 	return inField[map[string]*nomad.ACLPolicyListStub]("ACL.GetClaimPolicies", "Policies", nil, func(all map[string]*nomad.ACLPolicyListStub) (any, error) {

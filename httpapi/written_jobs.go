@@ -46,18 +46,11 @@ func registered(h *handler, w http.ResponseWriter, r *http.Request) error {
 
 // warned is what servers answer for a job, with what was ignored of it.
 func warned(decode func(any) error, unknown []string) (any, told, error) {
-	var t told
-	var out object
-	if err := decode(&t); err != nil {
-		return nil, t, err
-	}
-	if err := decode(&out); err != nil {
-		return nil, t, err
-	}
-	if len(unknown) > 0 && out != nil {
+	got, t, err := answerOf[object](decode)
+	if out := *got; len(unknown) > 0 && out != nil {
 		out["Warnings"] = fmt.Sprint(cmp.Or[any](out["Warnings"], ""), jobspec.WarningText(unknown))
 	}
-	return out, t, nil
+	return got, t, err
 }
 
 // validated passes on a job that is only looked at.
@@ -81,12 +74,8 @@ func planned(h *handler, w http.ResponseWriter, r *http.Request) error {
 		all["Diff"], all["PolicyOverride"] = body.Diff, body.PolicyOverride
 		return all, nil
 	}, func(decode func(any) error) (any, told, error) {
-		var t told
-		out := new(nomad.JobPlanResponse)
-		if err := decode(&t); err != nil {
-			return nil, t, err
-		}
-		if err := decode(out); err != nil {
+		out, t, err := answerOf[nomad.JobPlanResponse](decode)
+		if err != nil {
 			return nil, t, err
 		}
 		if len(unknown) > 0 {

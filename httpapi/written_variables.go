@@ -57,7 +57,7 @@ func putsVariable(h *handler, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if r.URL.Query().Has("lock-renew") {
-		return inField[*serversVariable]("Variables.RenewLock", "VarMeta", renewed, func(v *serversVariable) (any, error) { return v, nil })(h, w, r)
+		return inField[*serversVariable]("Variables.RenewLock", "VarMeta", renewed, asIs)(h, w, r)
 	}
 	return applied(h, w, r, proposedVariable)
 }
@@ -146,9 +146,8 @@ func duration(text string) (time.Duration, error) {
 // that is answered.
 func applied(h *handler, w http.ResponseWriter, r *http.Request, args arguments) error {
 	err := passOn("Variables.Apply", args, func(decode func(any) error) (any, told, error) {
-		var t told
-		var out variableChanged
-		if err := errors.Join(decode(&t), decode(&out)); err != nil {
+		out, t, err := answerOf[variableChanged](decode)
+		if err != nil {
 			return nil, t, err
 		}
 		switch {

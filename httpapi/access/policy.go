@@ -156,7 +156,7 @@ func (p *Policy) Caller(r *http.Request) (c Caller, err error) {
 	secret := Secret(r.Header)
 	switch {
 	case secret == "", p.Token == nil && !p.Tasks:
-	case p.Workload != nil && isIdentity(secret):
+	case p.Workload != nil && IsIdentity(secret):
 		c.Workload, err = p.Workload(secret)
 	case p.Token == nil:
 		err = structs.ErrACLTokenNotFound
@@ -166,9 +166,9 @@ func (p *Policy) Caller(r *http.Request) (c Caller, err error) {
 	return c, err
 }
 
-// isIdentity reports whether a secret has the form of a task's token: three parts. That of an ACL
+// IsIdentity reports whether a secret has the form of a task's token: three parts. That of an ACL
 // token is a UUID.
-func isIdentity(secret string) bool { return strings.Count(secret, ".") == 2 }
+func IsIdentity(secret string) bool { return strings.Count(secret, ".") == 2 }
 
 // levelOf is what a token with some policies allows; nil: what is allowed without one.
 func levelOf(t *structs.ACLToken, policies []string) acl.Level {
