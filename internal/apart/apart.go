@@ -114,9 +114,10 @@ func whyEnded(state *os.ProcessState, complaint string, b Bounds) error {
 	return &LimitError{fmt.Sprintf("its process ended with %v: %s", state, first)}
 }
 
-// shortOfMemory is what a Go program says that gets no more memory; the last, when it is
-// the stack of a thread for which there is none.
-var shortOfMemory = []string{"out of memory", "cannot allocate memory", "pthread_create failed"}
+// shortOfMemory is what a Go program says that gets no more memory: also when it is the stack of a
+// thread for which there is none, or a queue of the garbage collector's, which Go 1.26 does not look
+// for. What the work does itself is a panic, and is said otherwise.
+var shortOfMemory = []string{"out of memory", "cannot allocate memory", "pthread_create failed", "SIGSEGV: segmentation violation\nPC="}
 
 // outOfTime is the exit code of a process that has used the time that it has.
 const outOfTime = 3
