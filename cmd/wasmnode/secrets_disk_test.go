@@ -59,6 +59,9 @@ func TestSecretsAreNotOnTheDisk(t *testing.T) {
 	clean("after the start")
 
 	n.out(t, "alloc", "restart", alloc)
+	n.awaitAlloc(t, "told", func(a *nomad.AllocationListStub) bool {
+		return a.TaskStates["t"].Restarts == 1 && a.TaskStates["t"].State == "running"
+	})
 	second := env()
 	require.NotEqual(t, first, second, "it has started again")
 	first = second
