@@ -141,10 +141,7 @@ func (w *week) shell(id, kind, script string) *nomad.Job {
 func (w *week) day(t *testing.T) (halves [2]usage) {
 	t.Helper()
 	if w.disk {
-		w.site.fill(t, 0)
-		_, _, err := w.api(t).Jobs().Register(w.shell("refused", nomad.JobTypeBatch, strings.Repeat("#", 2<<20)), nil)
-		require.ErrorContains(t, err, "the disk is full")
-		w.site.free(t)
+		w.fullDisk(t)
 	}
 	for hour := range w.hours {
 		w.work(t, w.perHour)
@@ -160,6 +157,30 @@ func (w *week) day(t *testing.T) (halves [2]usage) {
 		}
 	}
 	return halves
+}
+
+// fullDisk fills the disk, and wants a job to be refused that its database would have to grow for: what
+// earlier jobs have left free in it is taken by others first. They start nothing, and are removed.
+func (w *week) fullDisk(t *testing.T) {
+	t.Helper()
+	const most = 100
+	var taken []string
+	var err error
+	w.site.fill(t, 0)
+	for err == nil {
+		job := w.shell(fmt.Sprintf("large-%d", len(taken)), nomad.JobTypeBatch, strings.Repeat("#", 2<<20))
+		job.ParameterizedJob = &nomad.ParameterizedJobConfig{}
+		if _, _, err = w.api(t).Jobs().Register(job, nil); err == nil {
+			taken = append(taken, *job.ID)
+		}
+		require.Less(t, len(taken), most, "the disk is full")
+	}
+	require.ErrorContains(t, err, "the disk is full")
+	w.site.free(t)
+	for _, id := range taken {
+		_, _, err := w.api(t).Jobs().Deregister(id, true, nil)
+		require.NoError(t, err)
+	}
 }
 
 // work has so many short jobs run, and the plugin replaced meanwhile.
