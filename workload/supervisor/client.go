@@ -17,7 +17,6 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
-	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -48,25 +47,36 @@ type Client struct {
 	mu        sync.Mutex
 	accepted  bool // the supervisor that answers has our protocol version
 	pid       int  // of the one that was accepted last
+	closed    bool
+	follower  *follower // nil: there was none yet
+
+	beginning chan struct{} // of capacity 1: holds a token while a call begins a follower
+	reading   sync.WaitGroup
 }
 
 var _ workload.Runtime = (*Client)(nil)
 
 // NewClient returns a client. Nothing is started yet.
 func NewClient(cfg ClientConfig) *Client {
-	c := &Client{ClientConfig: cfg, launching: make(chan struct{}, 1)}
+	c := &Client{ClientConfig: cfg, launching: make(chan struct{}, 1), beginning: make(chan struct{}, 1)}
 	c.http = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, cfg.Socket) },
-		// Waits hold a connection each; the idle ones are for the next calls, and
-		// the last one shows that the agent is there.
+		// The idle ones are for the next calls, and the last one shows that the agent is there.
 		MaxIdleConnsPerHost: 16,
 		DisableCompression:  true,
 	}}
 	return c
 }
 
-// Close lets go of the supervisor, which keeps the workloads.
+// Close lets go of the supervisor, which keeps the workloads. Nothing is to wait for one any more.
 func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	if c.follower != nil {
+		c.follower.cancel()
+	}
+	c.mu.Unlock()
+	c.reading.Wait()
 	c.http.CloseIdleConnections()
 	return nil
 }
@@ -104,20 +114,39 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 			req.Module = digestOf(module)
 		}
 	}
-	op := startOf(spec)
-	err := c.call(ctx, op, req, nil)
-	for range maxModuleSends {
-		if !errors.Is(err, errUnknownModule) {
-			break
-		}
-		if err = c.send(ctx, opModule, module, nil); err == nil {
-			err = c.call(ctx, op, req, nil)
-		}
+	f := c.following()
+	var e *end
+	first := false
+	if f != nil { // what ends at once is heard of before the start is answered
+		e, first = f.expect(spec.ID)
+	}
+	is, err := c.start(ctx, spec, req, module)
+	switch {
+	case !first:
+	case err == nil:
+		f.found(e, is)
+	default:
+		f.forget(spec.ID)
 	}
 	if err != nil && ctx.Err() != nil {
 		c.abandonStart(ctx, spec.ID)
 	}
 	return err
+}
+
+// start starts a workload, with its module where the supervisor does not have that.
+func (c *Client) start(ctx context.Context, spec *workload.Spec, req *request, module []byte) (is found, err error) {
+	op := startOf(spec)
+	err = c.call(ctx, op, req, &is)
+	for range maxModuleSends {
+		if !errors.Is(err, errUnknownModule) {
+			break
+		}
+		if err = c.send(ctx, opModule, module, nil); err == nil {
+			err = c.call(ctx, op, req, &is)
+		}
+	}
+	return is, err
 }
 
 // startOf is the operation that starts a spec: that of later supervisors for what an earlier
@@ -149,15 +178,6 @@ func (c *Client) abandonStart(ctx context.Context, id string) {
 	if err := c.Destroy(ctx, id); err != nil {
 		c.Logger.Warn("an abandoned start may continue", "workload", id, "error", err)
 	}
-}
-
-// Wait implements [workload.Runtime].
-func (c *Client) Wait(ctx context.Context, id string) (*structs.ExitResult, error) {
-	var exit structs.ExitResult
-	if err := c.ask(ctx, opWait, &request{ID: id}, &exit); err != nil {
-		return nil, err
-	}
-	return &exit, nil
 }
 
 // Stop implements [workload.Runtime].
@@ -199,7 +219,11 @@ func (c *Client) List(ctx context.Context) ([]*workload.Status, error) {
 
 // Destroy implements [workload.Runtime].
 func (c *Client) Destroy(ctx context.Context, id string) error {
-	return c.ask(ctx, opDestroy, &request{ID: id}, nil)
+	err := c.ask(ctx, opDestroy, &request{ID: id}, nil)
+	if f := c.following(); f != nil && err == nil {
+		f.forget(id)
+	}
+	return err
 }
 
 // errUnknownModule: the supervisor has not seen the module yet.
@@ -247,32 +271,46 @@ func (e notConnected) Error() string { return e.cause.Error() }
 func (e notConnected) Unwrap() error { return e.cause }
 
 func (c *Client) post(ctx context.Context, op string, body []byte, answer any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://supervisor/v1/"+op, bytes.NewReader(body))
+	resp, err := c.open(ctx, op, body)
 	if err != nil {
 		return err
 	}
-	failpoint.Here("call", op)
-	resp, err := c.http.Do(req)
-	failpoint.Here("answer", op)
-	if err != nil {
-		return c.lost(ctx, err)
-	}
-	defer func() {
-		_, _ = io.Copy(io.Discard, resp.Body) // else the connection is not used again
-		_ = resp.Body.Close()
-	}()
-	switch {
-	case resp.StatusCode == statusUnknownModule:
-		return errUnknownModule
-	case resp.StatusCode != http.StatusOK:
-		return readError(resp)
-	case answer == nil:
+	defer drop(resp)
+	if answer == nil {
 		return nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(answer); err != nil {
 		return c.lost(ctx, err)
 	}
 	return nil
+}
+
+// open asks, and returns an answer that is no error. The caller closes it.
+func (c *Client) open(ctx context.Context, op string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://supervisor/v1/"+op, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	failpoint.Here("call", op)
+	resp, err := c.http.Do(req)
+	failpoint.Here("answer", op)
+	switch {
+	case err != nil:
+		return nil, c.lost(ctx, err)
+	case resp.StatusCode == http.StatusOK:
+		return resp, nil
+	}
+	defer drop(resp)
+	if resp.StatusCode == statusUnknownModule {
+		return nil, errUnknownModule
+	}
+	return nil, readError(resp)
+}
+
+// drop reads an answer to its end, else its connection is not used again.
+func drop(resp *http.Response) {
+	_, _ = io.Copy(io.Discard, resp.Body) // what matters was read
+	_ = resp.Body.Close()
 }
 
 // lost returns the error for a connection that broke: the supervisor has ended, unless the

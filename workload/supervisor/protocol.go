@@ -30,6 +30,8 @@ const (
 	opStartWhole  = "start-whole"  // a start with what the first supervisors would leave out
 	opStartBeside = "start-beside" // likewise, of one that ends with another
 	opWait        = "wait"
+	opEnds        = "ends"   // the answer is a stream of lines, an ended each
+	opResult      = "result" // what a line told of one workload
 	opStop        = "stop"
 	opSignal      = "signal"
 	opStats       = "stats"

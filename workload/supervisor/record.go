@@ -58,10 +58,11 @@ func (s state) next(e event) (_ state, ok bool) {
 func (s state) hasResult() bool { return s == stateEnded || s == stateRewriting }
 
 // record is what a server knows of a workload, from the moment that its start is asked
-// for until nothing more is read or written of it. Its fields but id and beside are read and
+// for until nothing more is read or written of it. Its fields but id, run and beside are read and
 // written under the lock of its [records].
 type record struct {
 	id      string
+	run     uint64 // its number among all of this server; from 1
 	beside  string // see [workload.Spec]
 	state   state
 	changed chan struct{}       // closed when the state changes, and replaced
@@ -78,6 +79,8 @@ type records struct {
 	byID map[string]*record
 	// beside are those that stand beside a workload, by its ID. It may not be there.
 	beside map[string][]*record
+	runs   uint64     // so far
+	told   []*endings // of each that ends
 }
 
 // newRecords returns those of workloads whose results are there.
@@ -91,6 +94,8 @@ func newRecords(results []*workload.Status) *records {
 
 // put makes a record known. The lock is held, or nobody else has the records yet.
 func (rs *records) put(r *record) {
+	rs.runs++
+	r.run = rs.runs
 	rs.byID[r.id] = r
 	if r.beside != "" {
 		rs.beside[r.beside] = append(rs.beside[r.beside], r)
@@ -184,6 +189,7 @@ func (rs *records) end(r *record, result *workload.Status, written bool) {
 	defer rs.mu.Unlock()
 	r.result, r.exit, r.unwritten = result, result.Exit, !written
 	rs.stepLocked(r, eventResult)
+	rs.tell(r)
 }
 
 // endWithout ends a running workload that was destroyed; exit is nil when it is not known.
@@ -192,6 +198,7 @@ func (rs *records) endWithout(r *record, exit *structs.ExitResult) {
 	defer rs.mu.Unlock()
 	r.exit = exit
 	rs.stepLocked(r, eventNoResult)
+	rs.tell(r)
 }
 
 // isUnwritten reports whether the disk has not taken the result of a workload that somebody

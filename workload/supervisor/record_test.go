@@ -116,11 +116,17 @@ func serverOf(t *testing.T, d *directed) *Server {
 
 var sendRequest = &request{ID: "a"}
 
+func startIn(t *testing.T, s *Server, id string) {
+	t.Helper()
+	_, err := s.startWorkload(t.Context(), &workload.Spec{ID: id})
+	require.NoError(t, err)
+}
+
 func TestAWaitEndsAlsoWhenItsWorkloadIsDestroyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDirected()
 		s := serverOf(t, d)
-		require.NoError(t, s.startWorkload(t.Context(), &workload.Spec{ID: "a"}))
+		startIn(t, s, "a")
 		waited := make(chan any, 1)
 		go func() {
 			exit, err := s.wait(t.Context(), sendRequest)
@@ -142,7 +148,10 @@ func TestAWorkloadThatIsOnlyStartingIsDestroyedOnceItIsThere(t *testing.T) {
 		d.begin = make(chan struct{})
 		s := serverOf(t, d)
 		started, destroyed := make(chan error, 1), make(chan error, 1)
-		go func() { started <- s.startWorkload(t.Context(), &workload.Spec{ID: "a"}) }()
+		go func() {
+			_, err := s.startWorkload(t.Context(), &workload.Spec{ID: "a"})
+			started <- err
+		}()
 		synctest.Wait()
 		go func() {
 			_, err := s.destroy(t.Context(), sendRequest)
@@ -162,7 +171,7 @@ func TestAWorkloadIsDestroyedTwiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDirected()
 		s := serverOf(t, d)
-		require.NoError(t, s.startWorkload(t.Context(), &workload.Spec{ID: "a"}))
+		startIn(t, s, "a")
 		close(d.end)
 		synctest.Wait()
 		d.is(false)
@@ -205,7 +214,7 @@ func TestManyWorkloadsComeAndGoAtOnce(t *testing.T) {
 		all.Go(func() {
 			for range 50 {
 				req := &request{ID: fmt.Sprint(i % 4)} // two at each ID
-				if err := s.startWorkload(t.Context(), &workload.Spec{ID: req.ID}); err != nil {
+				if _, err := s.startWorkload(t.Context(), &workload.Spec{ID: req.ID}); err != nil {
 					require.Equal(t, abi.AlreadyExists, abi.CodeOf(err), "%v", err)
 				}
 				if rand.IntN(2) == 0 {

@@ -122,6 +122,7 @@ func (s *Server) routes(running *commands) *http.ServeMux {
 	for op, serve := range map[string]func(context.Context, *request) (any, error){
 		opHello:   s.hello,
 		opWait:    s.wait,
+		opResult:  s.result,
 		opStop:    s.stop,
 		opSignal:  s.signal,
 		opStats:   s.stats,
@@ -133,6 +134,7 @@ func (s *Server) routes(running *commands) *http.ServeMux {
 		mux.HandleFunc("POST /v1/"+op, answering(serve))
 	}
 	mux.HandleFunc("POST /v1/"+opModule, s.module)
+	mux.HandleFunc("POST /v1/"+opEnds, s.ends)
 	for _, op := range []string{opStart, opStartWhole, opStartBeside} {
 		mux.HandleFunc("POST /v1/"+op, s.start)
 	}
@@ -204,23 +206,23 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 		}
 		// An agent that dies meanwhile finds the workload; one that gives up destroys it.
 		ctx = context.WithoutCancel(ctx)
-		return struct{}{}, s.startWorkload(ctx, req.Spec)
+		return s.startWorkload(ctx, req.Spec)
 	})(w, r)
 }
 
 // startWorkload starts a workload and writes its result down when it ends.
-func (s *Server) startWorkload(ctx context.Context, spec *workload.Spec) error {
+func (s *Server) startWorkload(ctx context.Context, spec *workload.Spec) (found, error) {
 	r, err := s.records.add(spec.ID, spec.Beside, stateStarting)
 	if err != nil {
-		return err
+		return found{}, err
 	}
 	if err := s.Workloads.Start(ctx, spec); err != nil {
 		s.records.step(r, eventNotStarted)
-		return err
+		return found{}, err
 	}
 	s.records.step(r, eventStarted)
 	s.follow(r) //nolint:contextcheck // a workload outlives its start
-	return nil
+	return found{Run: r.run}, nil
 }
 
 // Adopt makes workloads the server's that were started by the program before this one.
@@ -306,7 +308,8 @@ func (s *Server) Drain() {
 	close(s.drained)
 }
 
-// wait returns a result once it is written down: a client may rely on what it was answered.
+// wait returns a result once it is written down: a client may rely on what it was answered. The first
+// agents ask it; later ones listen, see ends.
 func (s *Server) wait(ctx context.Context, req *request) (any, error) {
 	r := s.records.find(req.ID)
 	if r == nil {

@@ -1,0 +1,226 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// follower hears of the ends of all workloads on one connection, so that a wait costs neither a
+// connection nor, for what it has started, a request of its own. It is safe for concurrent use.
+type follower struct {
+	cancel context.CancelFunc
+	lost   chan struct{} // closed when nothing more is heard
+
+	mu   sync.Mutex
+	byID map[string]*end // of what was started or asked for, until it is destroyed
+	runs map[uint64]*end // of what runs, also when it is being destroyed
+}
+
+// end is what is known of a workload's end.
+type end struct {
+	known chan struct{} // closed when the rest does not change any more
+	again bool          // it is not known by this: ask again
+	exit  *structs.ExitResult
+	run   uint64  // 0: not known yet
+	early []ended // what was heard before that
+}
+
+// expect returns what is to be heard of a workload, and whether nobody has expected it before, who
+// calls found or forget then.
+func (f *follower) expect(id string) (_ *end, first bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e := f.byID[id]; e != nil {
+		return e, false
+	}
+	e := &end{known: make(chan struct{})}
+	f.byID[id] = e
+	return e, true
+}
+
+// found notes which of the runs that had its ID a workload is.
+func (f *follower) found(e *end, is found) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e.run, f.runs[is.Run] = is.Run, e
+	for _, one := range e.early {
+		f.heardLocked(one)
+	}
+	if e.early = nil; is.Ended != nil {
+		f.heardLocked(*is.Ended)
+	}
+}
+
+// heard notes how a workload ended.
+func (f *follower) heard(one ended) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heardLocked(one)
+}
+
+func (f *follower) heardLocked(one ended) {
+	if e := f.runs[one.Run]; e != nil {
+		delete(f.runs, one.Run)
+		e.exit = one.Exit
+		close(e.known)
+	} else if e := f.byID[one.ID]; e != nil && e.run == 0 {
+		e.early = append(e.early, one)
+	}
+}
+
+// forget forgets a workload that is destroyed, or was not there. Who waits for it hears how it ended,
+// or asks again.
+func (f *follower) forget(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e := f.byID[id]; e != nil && e.run == 0 {
+		e.again = true
+		close(e.known)
+	}
+	delete(f.byID, id)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// read reads what is told, until the connection ends.
+func (f *follower) read(resp *http.Response) error {
+	defer resp.Body.Close()
+	for lines := json.NewDecoder(resp.Body); ; {
+		var one ended
+		if err := lines.Decode(&one); err != nil {
+			return err
+		}
+		f.heard(one)
+	}
+}
+
+// follow returns the follower, which it begins where there is none. UNIMPLEMENTED: the supervisor is
+// of an earlier version.
+func (c *Client) follow(ctx context.Context) (*follower, error) {
+	if f := c.following(); f != nil {
+		return f, nil
+	}
+	if err := c.handshake(ctx); err != nil {
+		return nil, err
+	}
+	select {
+	case c.beginning <- struct{}{}:
+		defer func() { <-c.beginning }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if f := c.following(); f != nil { // by the call that this one waited for
+		return f, nil
+	}
+	return c.beginFollowing(ctx)
+}
+
+// following is the follower; nil: there is none.
+func (c *Client) following() *follower {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.follower == nil || isClosed(c.follower.lost) {
+		return nil
+	}
+	return c.follower
+}
+
+func (c *Client) beginFollowing(ctx context.Context) (*follower, error) {
+	streams, cancel := context.WithCancel(context.Background()) // it outlives this call
+	f := &follower{cancel: cancel, lost: make(chan struct{}), byID: map[string]*end{}, runs: map[uint64]*end{}}
+	leaving := context.AfterFunc(ctx, cancel)
+	defer leaving()
+	resp, err := c.open(streams, opEnds, []byte("{}"))
+	if err != nil {
+		cancel()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		cancel()
+		_ = resp.Body.Close() // nothing was read
+		return nil, errClosed
+	}
+	c.follower = f
+	c.reading.Go(func() {
+		defer cancel()
+		defer close(f.lost)
+		_ = c.lost(streams, f.read(resp)) // the next call finds out more
+	})
+	return f, nil
+}
+
+// errClosed: the client was closed.
+var errClosed = errors.New("the agent has let go of its supervisor")
+
+// Wait implements [workload.Runtime].
+func (c *Client) Wait(ctx context.Context, id string) (*structs.ExitResult, error) {
+	for failed := 0; ; {
+		f, err := c.follow(ctx)
+		switch abi.CodeOf(err) {
+		case 0:
+		case abi.Unimplemented:
+			return c.waitAlone(ctx, id)
+		case abi.Unavailable:
+			if failed++; failed < maxWaitTries && ctx.Err() == nil {
+				continue
+			}
+			return nil, err
+		default:
+			return nil, err
+		}
+		e, first := f.expect(id)
+		if first {
+			var is found
+			if err := c.ask(ctx, opResult, &request{ID: id}, &is); err != nil {
+				f.forget(id)
+				return nil, err
+			}
+			f.found(e, is)
+		}
+		select {
+		case <-e.known:
+		case <-f.lost:
+			continue
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		switch {
+		case e.again:
+		case e.exit == nil:
+			return nil, notFound(id)
+		default:
+			exit := *e.exit
+			return &exit, nil
+		}
+	}
+}
+
+// maxWaitTries is how many supervisors a wait may see end before one answers.
+const maxWaitTries = 2
+
+// waitAlone waits as the first supervisors answer: with a connection.
+func (c *Client) waitAlone(ctx context.Context, id string) (*structs.ExitResult, error) {
+	var exit structs.ExitResult
+	if err := c.ask(ctx, opWait, &request{ID: id}, &exit); err != nil {
+		return nil, err
+	}
+	return &exit, nil
+}
