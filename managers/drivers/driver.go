@@ -97,7 +97,7 @@ func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, even
 	t.listen(d.Name(), events)
 	answer := &wasmnodev1.DriverStartTaskResponse{}
 	var did started
-	err := d.call(ctx, t, startDeadline, host.Call{
+	err := d.call(ctx, t, nil, startDeadline, host.Call{
 		Op: abi.OpDriverStartTask, Task: cfg, Request: &wasmnodev1.DriverStartTaskRequest{Task: cfg}, Answer: answer, HasWorkload: &did.own, HasNamed: &did.named,
 	})
 	if err == nil {
@@ -175,7 +175,7 @@ func (d *Driver) RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 	t := d.tasks().of(cfg)
 	t.listen(d.Name(), events)
 	answer := &wasmnodev1.DriverRecoverTaskResponse{}
-	err := d.call(ctx, t, recoverDeadline, host.Call{Op: abi.OpDriverRecoverTask, Task: cfg, Request: &wasmnodev1.DriverRecoverTaskRequest{Task: cfg, Handle: h}, Answer: answer})
+	err := d.call(ctx, t, h, recoverDeadline, host.Call{Op: abi.OpDriverRecoverTask, Task: cfg, Request: &wasmnodev1.DriverRecoverTaskRequest{Task: cfg, Handle: h}, Answer: answer})
 	if d.fallsToHost(err, h) {
 		err = nil
 	}
@@ -204,7 +204,7 @@ func (d *Driver) SignalTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *
 	h, _ = t.current(h)
 	defer t.notify()
 	answer := &wasmnodev1.DriverSignalTaskResponse{}
-	err := d.call(ctx, t, signalDeadline, host.Call{Op: abi.OpDriverSignalTask, Task: cfg, Request: &wasmnodev1.DriverSignalTaskRequest{TaskId: cfg.GetId(), Handle: h, Signal: signal}, Answer: answer})
+	err := d.call(ctx, t, h, signalDeadline, host.Call{Op: abi.OpDriverSignalTask, Task: cfg, Request: &wasmnodev1.DriverSignalTaskRequest{TaskId: cfg.GetId(), Handle: h, Signal: signal}, Answer: answer})
 	if d.fallsToHost(err, h) {
 		err = d.workloads().Signal(ctx, h.WorkloadId, signal)
 	}
@@ -241,7 +241,7 @@ func (d *Driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 			return abi.NewError(abi.FailedPrecondition, "the task still runs")
 		}
 	}
-	err := d.call(ctx, t, destroyDeadline, host.Call{Op: abi.OpDriverDestroyTask, Task: cfg, Request: &wasmnodev1.DriverDestroyTaskRequest{TaskId: cfg.GetId(), Handle: h, Force: force}, Answer: &wasmnodev1.DriverDestroyTaskResponse{}})
+	err := d.call(ctx, t, h, destroyDeadline, host.Call{Op: abi.OpDriverDestroyTask, Task: cfg, Request: &wasmnodev1.DriverDestroyTaskRequest{TaskId: cfg.GetId(), Handle: h, Force: force}, Answer: &wasmnodev1.DriverDestroyTaskResponse{}})
 	if code := abi.CodeOf(err); code == abi.Unimplemented || code == abi.NotFound {
 		err = nil // a driver that cannot forget a task holds nothing of it
 	}
@@ -264,7 +264,7 @@ func (d *Driver) TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *w
 	t := d.tasks().of(cfg)
 	h, _ = t.current(h)
 	answer := &wasmnodev1.DriverTaskStatsResponse{}
-	err := d.call(ctx, t, statsDeadline, host.Call{Op: abi.OpDriverTaskStats, Task: cfg, Request: &wasmnodev1.DriverTaskStatsRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
+	err := d.call(ctx, t, h, statsDeadline, host.Call{Op: abi.OpDriverTaskStats, Task: cfg, Request: &wasmnodev1.DriverTaskStatsRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
 	if d.fallsToHost(err, h) {
 		s, err := d.workloads().Stats(ctx, h.WorkloadId)
 		if err != nil {
@@ -295,13 +295,29 @@ func (d *Driver) workloads() Workloads { return d.plugin.m.cfg.Workloads }
 
 // fallsToHost reports whether an operation that ended with err is the host's to do.
 func (d *Driver) fallsToHost(err error, h *wasmnodev1.TaskHandle) bool {
-	return h.WorkloadId != "" && abi.CodeOf(err) == abi.Unimplemented
+	return h.GetWorkloadId() != "" && abi.CodeOf(err) == abi.Unimplemented
 }
 
-// call calls an operation about a task and counts a fault against the task.
-func (d *Driver) call(ctx context.Context, t *task, deadline time.Duration, c host.Call) error {
+// leaves reports whether the driver leaves an operation to the host: it does not have it, or has
+// answered so for a handle that, as this one, is nothing but a workload.
+func (d *Driver) leaves(op string, h *wasmnodev1.TaskHandle) bool {
+	if !d.plugin.Plugin().Has(op) {
+		return true
+	}
+	_, left := d.plugin.left.Load(op)
+	return left && isWorkload(h)
+}
+
+// isWorkload reports whether the driver knows nothing of a task but its workload.
+func isWorkload(h *wasmnodev1.TaskHandle) bool {
+	return h.GetWorkloadId() != "" && len(h.GetDriverState()) == 0
+}
+
+// call calls an operation about a task, with its handle where it has one, and counts a fault against
+// the task.
+func (d *Driver) call(ctx context.Context, t *task, h *wasmnodev1.TaskHandle, deadline time.Duration, c host.Call) error {
 	c.Events = t.event
-	if !d.plugin.Plugin().Has(c.Op) {
+	if d.leaves(c.Op, h) {
 		return abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %s does not have %s", d.Name(), c.Op))
 	}
 	if err := d.plugin.Quarantined(); err != nil {
@@ -313,5 +329,8 @@ func (d *Driver) call(ctx context.Context, t *task, deadline time.Duration, c ho
 		defer cancel()
 	}
 	err := d.plugin.Plugin().Invoke(ctx, c)
+	if d.fallsToHost(err, h) && isWorkload(h) {
+		d.plugin.left.Store(c.Op, true)
+	}
 	return d.plugin.TaskError(c.Task.GetAllocId()+"/"+c.Task.GetName(), err)
 }

@@ -130,6 +130,33 @@ func TestFaultsWhileStartingFailTheTaskAtTheSecond(t *testing.T) {
 	require.Equal(t, abi.NewRecoverableError(abi.Unavailable, "later"), err, "the driver's own answer is passed on")
 }
 
+func TestADriverIsAskedOnceForWhatItLeavesToTheHost(t *testing.T) {
+	w, p, d := driverWorld(t)
+	asked := 0
+	p.On(abi.OpDriverTaskStats, func(context.Context, host.Call) error {
+		asked++
+		return abi.NewError(abi.Unimplemented, "no")
+	})
+	stats := func(h *wasmnodev1.TaskHandle) error {
+		_, err := d.TaskStats(t.Context(), web, h)
+		return err
+	}
+	w.workloads.start(web.Id)
+	withState := &wasmnodev1.TaskHandle{Version: 1, WorkloadId: web.Id, DriverState: []byte("x")}
+	for range 2 {
+		require.NoError(t, stats(withState))
+	}
+	require.Equal(t, 2, asked, "it may know more of another such task")
+	for range 3 {
+		require.NoError(t, stats(workloadHandle))
+	}
+	require.Equal(t, 3, asked)
+	require.NoError(t, stats(withState))
+	require.Equal(t, 4, asked)
+	require.Equal(t, abi.Unimplemented, abi.CodeOf(stats(handle)), "there is nothing that the host could measure")
+	require.Equal(t, 5, asked)
+}
+
 func TestTheHostDoesWhatADriverLeavesOut(t *testing.T) {
 	ctx := context.Background()
 	for name, leaveOut := range map[string]func(p *catalogtest.Plugin){

@@ -68,7 +68,7 @@ func (d *Driver) execInDriver(ctx context.Context, t *task, cfg *wasmnodev1.Task
 	answer := &wasmnodev1.DriverExecTaskResponse{}
 	request := execRequest(cfg, h, spec)
 	request.TimeoutMs = uint64(execDeadline.Milliseconds())
-	err := d.call(ctx, t, execDeadline, host.Call{Op: abi.OpDriverExecTask, Task: cfg, Answer: answer, Request: request})
+	err := d.call(ctx, t, nil, execDeadline, host.Call{Op: abi.OpDriverExecTask, Task: cfg, Answer: answer, Request: request})
 	return d.execEnded(spec, answer, err)
 }
 

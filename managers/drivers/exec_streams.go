@@ -42,7 +42,7 @@ func (d *Driver) execWithStreams(ctx context.Context, t *task, cfg *wasmnodev1.T
 		context.AfterFunc(call, func() { grace.Stop() })
 	})()
 	answer := &wasmnodev1.DriverExecTaskResponse{}
-	err := d.call(call, t, 0, host.Call{Op: abi.OpDriverExecTask, Task: cfg, Answer: answer, Request: request, Streams: c.open})
+	err := d.call(call, t, nil, 0, host.Call{Op: abi.OpDriverExecTask, Task: cfg, Answer: answer, Request: request, Streams: c.open})
 	opened := c.end()
 	switch {
 	case ctx.Err() != nil:

@@ -31,6 +31,7 @@ type plugin struct {
 	m          *Manager
 	taskSchema *configschema.Schema
 	networks   owed.Pace // of letting go of those that are owed
+	left       sync.Map  // the operations that it leaves to the host, see [Driver.leaves]
 
 	mu   sync.Mutex
 	last *wasmnodev1.DriverFingerprintResponse // not changed; nil: none yet

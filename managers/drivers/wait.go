@@ -39,7 +39,7 @@ func (d *Driver) WaitTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 	if err := d.checkArguments(cfg, h); err != nil {
 		return nil, err
 	}
-	if h.WorkloadId != "" && !d.plugin.Plugin().Has(abi.OpDriverWaitTask) {
+	if h.WorkloadId != "" && d.leaves(abi.OpDriverWaitTask, h) {
 		return d.workloads().Wait(ctx, h.WorkloadId)
 	}
 	t := d.tasks().of(cfg)
@@ -96,7 +96,7 @@ func (d *Driver) callWait(ctx context.Context, t *task, cfg *wasmnodev1.TaskConf
 		}
 	}()
 	answer := &wasmnodev1.DriverWaitTaskResponse{}
-	err := d.call(ctx, t, 0, host.Call{Op: abi.OpDriverWaitTask, Task: cfg, Request: &wasmnodev1.DriverWaitTaskRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
+	err := d.call(ctx, t, h, 0, host.Call{Op: abi.OpDriverWaitTask, Task: cfg, Request: &wasmnodev1.DriverWaitTaskRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
 	close(done)
 	<-watched
 	return answer, err
@@ -187,7 +187,7 @@ func (d *Driver) callStop(ctx context.Context, t *task, cfg *wasmnodev1.TaskConf
 		}
 	}
 	answer := &wasmnodev1.DriverStopTaskResponse{}
-	err := d.call(ctx, t, timeout+stopGrace, host.Call{Op: abi.OpDriverStopTask, Task: cfg, Request: &wasmnodev1.DriverStopTaskRequest{
+	err := d.call(ctx, t, h, timeout+stopGrace, host.Call{Op: abi.OpDriverStopTask, Task: cfg, Request: &wasmnodev1.DriverStopTaskRequest{
 		TaskId: cfg.GetId(), Handle: h, TimeoutMs: uint64(timeout.Milliseconds()), Signal: signal,
 	}, Answer: answer})
 	return answer.Handle, err
