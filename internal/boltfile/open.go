@@ -67,7 +67,8 @@ type Options struct {
 // Open opens or creates the file with mode 0600, or the one that was staged for it, see
 // [File.Stage]. It looks at every page once, so that
 // damage shows here and not in the middle of something. An older file is upgraded, and a
-// copy of it kept. The error wraps ErrLocked, ErrCorrupt or ErrNewer where one fits, and
+// copy of it kept. One of 8 MiB or more three quarters of which hold nothing is made smaller, where the
+// disk has room for that. The error wraps ErrLocked, ErrCorrupt or ErrNewer where one fits, and
 // names the file and what to do. A file on a file system that is read-only can be read, and
 // written to as soon as the file system can.
 func Open(path string, opts Options) (*File, error) {
@@ -89,6 +90,9 @@ func Open(path string, opts Options) (*File, error) {
 			return nil, err
 		}
 		db, err = openChecked(path, opts)
+	}
+	if err == nil && isWasteful(db) {
+		db, err = openCompacted(db, path, opts)
 	}
 	if err != nil {
 		return nil, err
@@ -127,6 +131,19 @@ func openChecked(path string, opts Options) (*bbolt.DB, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
+}
+
+// openCompacted opens the file that an open one becomes without its free pages, or goes on with that
+// one.
+func openCompacted(db *bbolt.DB, path string, opts Options) (*bbolt.DB, error) {
+	if err := compact(db, opts); err != nil {
+		opts.Logger.Warn("a file that is mostly empty stays as large as it is", "file", path, "error", err)
+		return db, nil
+	}
+	if err := db.Close(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", opts.Kind, path, err)
+	}
+	return openChecked(path, opts)
 }
 
 // lockTick is how often a lock that another process has is tried.

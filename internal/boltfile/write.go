@@ -127,7 +127,12 @@ func (f *File) View(read func(tx *bbolt.Tx) error) error {
 func (f *File) InUse() (bytes int64) {
 	f.dbMu.RLock()
 	defer f.dbMu.RUnlock()
-	_ = f.db.View(func(tx *bbolt.Tx) error { // of a closed file: 0
+	return inUse(f.db)
+}
+
+// inUse is how many bytes of a database hold something, as of the last write; of a closed one: 0.
+func inUse(db *bbolt.DB) (bytes int64) {
+	_ = db.View(func(tx *bbolt.Tx) error {
 		s := tx.DB().Stats()
 		bytes = tx.Size() - int64(s.FreePageN+s.PendingPageN)*int64(tx.DB().Info().PageSize)
 		return nil
