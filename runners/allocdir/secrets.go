@@ -3,6 +3,7 @@ package allocdir
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -47,6 +48,9 @@ func (t *TaskDir) readySecrets(inMemory bool, mb int) error {
 		if !inMemory || isMount(t.Path, SecretsName) {
 			return nil
 		}
+		if isEmpty(root, SecretsName) { // as it was built
+			return t.mountSecrets(mb)
+		}
 		fallthrough
 	case err == nil:
 		err = root.RemoveAll(SecretsName)
@@ -63,6 +67,17 @@ func (t *TaskDir) readySecrets(inMemory bool, mb int) error {
 		return err
 	}
 	return t.mountSecrets(mb)
+}
+
+// isEmpty reports whether a directory has nothing in it.
+func isEmpty(root *os.Root, name string) bool {
+	dir, err := root.Open(name)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	_, err = dir.ReadDir(1)
+	return errors.Is(err, io.EOF)
 }
 
 func (t *TaskDir) mountSecrets(mb int) error {
