@@ -341,14 +341,19 @@ func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Alloca
 func (n *Node) reservedCores() (cores []int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, e := range n.runners {
-		if !e.ended.IsZero() {
-			continue
+	for _, e := range n.withCores {
+		if e.ended.IsZero() {
+			cores = append(cores, coresOf(e.runner.Alloc())...)
 		}
-		for _, t := range e.runner.Alloc().Resources.Tasks {
-			if t != nil {
-				cores = append(cores, t.Cores...)
-			}
+	}
+	return cores
+}
+
+// coresOf are the cores that an allocation's tasks have reserved, which never change.
+func coresOf(a *structs.Allocation) (cores []int) {
+	for _, t := range a.Resources.Tasks {
+		if t != nil {
+			cores = append(cores, t.Cores...)
 		}
 	}
 	return cores
@@ -363,6 +368,9 @@ func (n *Node) addRunner(id string, r *alloc.Runner) bool {
 		return false
 	}
 	n.runners[id] = &entry{runner: r}
+	if len(coresOf(r.Alloc())) > 0 { // few have any, and each start asks
+		n.withCores[id] = n.runners[id]
+	}
 	n.mark(id)
 	n.heard.wake.Set()
 	return true
@@ -435,6 +443,7 @@ func (n *Node) destroy(id string) (done <-chan struct{}) {
 			<-e.runner.DestroyCh()
 			n.mu.Lock()
 			delete(n.runners, id)
+			delete(n.withCores, id)
 			n.mark(id)
 			n.mu.Unlock()
 		}()

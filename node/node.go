@@ -139,16 +139,17 @@ type Node struct {
 
 	mu sync.Mutex
 	// adoption is what the control plane made of what the node knew; nil: it was not asked yet.
-	adoption *structs.Adoption
-	waiting  map[string]string // why allocations waited when the last agent ended, by ID
-	runners  map[string]*entry
-	marked   map[string]*entry           // those of them that do not just run, see entry.justRuns
-	unread   map[string]*unread          // allocations that cannot be read back, by ID
-	strays   map[string]*workload.Status // workloads that no task claims, by ID
-	dirs     map[string]bool             // allocations of which there is only a directory, by ID
-	settled  bool                        // the control plane was asked for those
-	restored bool                        // all that was stored is among them
-	closed   bool
+	adoption  *structs.Adoption
+	waiting   map[string]string // why allocations waited when the last agent ended, by ID
+	runners   map[string]*entry
+	withCores map[string]*entry           // those of them whose tasks have reserved cores
+	marked    map[string]*entry           // those of them that do not just run, see entry.justRuns
+	unread    map[string]*unread          // allocations that cannot be read back, by ID
+	strays    map[string]*workload.Status // workloads that no task claims, by ID
+	dirs      map[string]bool             // allocations of which there is only a directory, by ID
+	settled   bool                        // the control plane was asked for those
+	restored  bool                        // all that was stored is among them
+	closed    bool
 }
 
 // entry is an allocation that the node has.
@@ -211,6 +212,7 @@ func New(cfg Config) (*Node, error) {
 		diskUse:     measureDisk,
 		machine:     fingerprintMachine,
 		runners:     map[string]*entry{},
+		withCores:   map[string]*entry{},
 		marked:      map[string]*entry{},
 		unread:      map[string]*unread{},
 		strays:      map[string]*workload.Status{},
