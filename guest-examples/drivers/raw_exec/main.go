@@ -91,13 +91,16 @@ func (d *rawExec) StartTask(ctx context.Context, task *driver.TaskConfig) (*driv
 	return &driver.TaskHandle{WorkloadId: id}, nil, nil
 }
 
-// environment is the task's without what is denied, and with a PATH.
+// environment is the task's, which nobody else has, without what is denied, and with a PATH.
 func environment(env map[string]string, denied []string) map[string]string {
-	out := map[string]string{"PATH": defaultPath}
-	for name, value := range env {
-		if !slices.Contains(denied, name) {
-			out[name] = value
-		}
+	if env == nil {
+		env = map[string]string{}
 	}
-	return out
+	for _, name := range denied {
+		delete(env, name)
+	}
+	if _, has := env["PATH"]; !has {
+		env["PATH"] = defaultPath
+	}
+	return env
 }
