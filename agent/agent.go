@@ -25,6 +25,7 @@ import (
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/internal/sdnotify"
+	"github.com/wasmnode/wasmnode/internal/tracing"
 	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/devices"
@@ -153,6 +154,7 @@ type agent struct {
 	eventLog    *eventLog
 	sinks       []*eventsink.Sink
 	sinkMetrics *eventsink.Metrics
+	traces      *tracing.Tracer // nil: nothing is traced
 	reloads     chan chan error // asked for by the API, each with where its error goes
 	closers     []func()        // in the order of opening
 }
@@ -226,7 +228,7 @@ func (a *agent) openPlugins() (err error) {
 	a.host = host.New(host.Config{
 		Logger:    a.logger.Named("plugin"),
 		Engine:    a.engine,
-		Workloads: a.workloads,
+		Workloads: tracedWorkloads{a.workloads},
 		Store:     kept{a.state},
 		Version:   Version,
 		Chroot:    a.cfg.Client.ChrootEnv,
@@ -294,6 +296,7 @@ func (a *agent) run(ctx context.Context, o Options, listeners []net.Listener) (e
 		NoExec:         a.cfg.Client.DisableRemoteExec,
 
 		SecretsInMemory: a.secretsInMemory(),
+		Traces:          a.traces,
 
 		Networks: networks(a.cfg.Client),
 		HostEnv:  taskEnvironment(os.Environ(), a.cfg.Client.EnvDenylist, process.ParentCgroup()),

@@ -37,6 +37,7 @@ func (a *agent) openFiles() (err error) {
 	} else if err != nil {
 		return fmt.Errorf("data_dir: %w: choose another with -data-dir", err)
 	}
+	a.openTraces()
 	key := a.openKey()
 	if a.state, err = state.Open(client, state.Options{SetAside: true, Recovered: a.recovered(false), Key: key, Logger: a.logger}); err != nil {
 		return err
@@ -44,6 +45,7 @@ func (a *agent) openFiles() (err error) {
 	a.closing("state", a.state.Close)
 	if a.plane, err = standalone.Open(standalone.Options{
 		Path: server, SetAside: true, Recovered: a.recovered(true), Logger: a.logger.Named("controlplane"), GroupFaults: alloc.Faults,
+		Traces:      a.traces,
 		Limits:      keep(a.cfg.Server),
 		ACL:         a.cfg.Access.ACL,
 		TokenTTL:    standalone.TokenTTL{Least: a.cfg.Access.TokenLeastTTL, Most: a.cfg.Access.TokenMostTTL},

@@ -55,6 +55,7 @@ func (a *agent) serve(listeners []net.Listener, failed func(error)) *web {
 		Journal:      journal,
 		Issuer:       a.cfg.Server.OIDCIssuer,
 		Bounds:       a.bounds,
+		Traces:       a.traces,
 		Agent: httpapi.AgentInfo{
 			NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
 			Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,

@@ -7,10 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host/stream"
 	"github.com/wasmnode/wasmnode/internal/plaintext"
+	"github.com/wasmnode/wasmnode/internal/tracing"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -119,6 +122,8 @@ func marshal(m Message) []byte {
 // operation. A [BudgetError] means that the plugin has used up what it may of the machine. A [FaultError] means that the guest misbehaved or was too
 // slow; its instance is gone and the next call gets another. Otherwise the context's.
 func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskScope) (output []byte, err error) {
+	ctx, endSpan := tracing.Child(ctx, op, attribute.String("plugin", p.Name()))
+	defer func() { endSpan(err) }()
 	caller := ctx
 	ctx, input, end := p.watchCall(ctx, op, input, scope)
 	if end != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/httpapi/telemetry"
+	"github.com/wasmnode/wasmnode/internal/tracing"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -62,6 +63,8 @@ type Config struct {
 	Issuer string
 	// Bounds is what is served at once; nil: as much as the default limits say.
 	Bounds *access.Bounds
+	// Traces are of requests that make evaluations; nil: there are none.
+	Traces *tracing.Tracer
 }
 
 // AgentInfo is the agent's description of itself.
@@ -298,7 +301,9 @@ func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.R
 			case elsewhere:
 				err = h.askServers(m, pattern, w, r)
 			default:
-				err = serve(w, r)
+				made, end := h.traced(m+" "+pattern, r)
+				err = serve(w, made)
+				end()
 			}
 			if err != nil {
 				h.fail(w, r, err)
@@ -333,6 +338,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func (h *handler) reply(w http.ResponseWriter, r *http.Request, body any) error {
+	noteEvaluation(r, body)
 	out, err := encode(r, body)
 	if err != nil {
 		return err

@@ -334,6 +334,7 @@ func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Alloca
 		API:            n.cfg.API,
 
 		SecretsInMemory: n.cfg.SecretsInMemory,
+		Traces:          n.cfg.Traces,
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/wasmnode/wasmnode/internal/tracing"
 	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/task"
@@ -69,6 +70,8 @@ type Config struct {
 	Networks Networks
 	// API serves the node's API to tasks; optional: they have no socket of it.
 	API task.API
+	// Traces are of tasks that are started; nil: there are none.
+	Traces *tracing.Tracer
 	// SecretsInMemory has the tasks' secrets directories be in memory; otherwise they are on
 	// the disk. The node has an attribute that says which.
 	SecretsInMemory bool

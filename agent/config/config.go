@@ -53,6 +53,7 @@ type Config struct {
 	Client        Client            `key:"client"`
 	Server        Server            `key:"server"`
 	Telemetry     Telemetry         `key:"telemetry"`
+	Tracing       Tracing           `key:"tracing"`
 	PluginLimits  PluginLimits      `key:"plugin_limits"`
 	Plugins       map[string]Plugin `key:"plugin"`
 	// Warnings are lines that [Config.Load] has to say of the files: they are no setting.
@@ -288,6 +289,7 @@ func (c Config) Validate() error {
 		fault("client.servers: with server { enabled = true } the agent is its own server: leave out one of the two")
 	}
 	errs = append(errs, c.Telemetry.validate()...)
+	errs = append(errs, c.Tracing.validate()...)
 	errs = append(errs, c.PluginLimits.validate()...)
 	files := map[string]string{} // who is meant by each block
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {

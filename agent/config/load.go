@@ -48,6 +48,7 @@ type file struct {
 	Client        *clientBlock       `hcl:"client,block"`
 	Server        *serverBlock       `hcl:"server,block"`
 	Telemetry     *telemetryBlock    `hcl:"telemetry,block"`
+	Tracing       *tracingBlock      `hcl:"tracing,block"`
 	PluginLimits  *pluginLimitsBlock `hcl:"plugin_limits,block"`
 	EventLogLevel *string            `hcl:"event_log_level,optional"`
 	EventSinks    []*eventSinkBlock  `hcl:"event_sink,block"`
@@ -253,7 +254,7 @@ func (c *Config) Load(paths ...string) error {
 	}
 	*c = l.config
 	c.asksItself()
-	c.Warnings = slices.Concat(c.Warnings, l.warnings(len(c.Client.Servers) > 0), c.Access.TLS.unused(len(c.Client.Servers) > 0), c.sinkWarnings())
+	c.Warnings = slices.Concat(c.Warnings, l.warnings(len(c.Client.Servers) > 0), c.Access.TLS.unused(len(c.Client.Servers) > 0), c.sinkWarnings(), c.Tracing.warnings())
 	return nil
 }
 
@@ -403,6 +404,9 @@ func (l *loader) apply(f *file) {
 	}
 	if f.Telemetry != nil {
 		l.telemetry(f.Telemetry)
+	}
+	if f.Tracing != nil {
+		l.tracing(f.Tracing)
 	}
 	if f.PluginLimits != nil {
 		set(&c.PluginLimits.Memory, f.PluginLimits.Memory)

@@ -18,6 +18,7 @@ import (
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/internal/acl"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/internal/tracing"
 	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
@@ -59,6 +60,8 @@ type Options struct {
 	Recovered func(boltfile.Recovery)
 	// Logger may be nil.
 	Logger hclog.Logger
+	// Traces are of evaluations; nil: there are none.
+	Traces *tracing.Tracer
 	// Limits bounds what is kept of what has ended. The zero value is
 	// DefaultLimits.
 	Limits Limits
@@ -87,6 +90,7 @@ type Options struct {
 // return is read-only. A missing object is nil from a read, and an [errdefs.NotFound] from
 // a write. After Close every write is errdefs.Unavailable.
 type ControlPlane struct {
+	traces *tracing.Tracer
 	logger hclog.Logger
 	file   file // nil: in memory
 	limits Limits
@@ -210,6 +214,7 @@ func keyOf(j *nomad.Job) jobKey { return jobKey{*j.Namespace, *j.ID} }
 func Open(opts Options) (*ControlPlane, error) {
 	cp := &ControlPlane{
 		logger:    opts.Logger,
+		traces:    opts.Traces,
 		limits:    opts.Limits,
 		faults:    opts.GroupFaults,
 		now:       time.Now,

@@ -2,12 +2,15 @@ package standalone
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"reflect"
 	"slices"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
@@ -59,8 +62,11 @@ func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
 		t.refreshStatus(evaluated(e))
 		return
 	}
+	_, end := t.cp.traces.Begin(context.Background(), e.ID, "evaluate", attribute.String("job", e.JobID),
+		attribute.String("namespace", e.Namespace), attribute.String("triggered_by", e.TriggeredBy))
 	res := t.schedule(e, last)
 	t.apply(e, res)
+	end(nil)
 	e.Status, e.StatusDescription = structs.EvaluationComplete, ""
 	e.SnapshotIndex = t.cp.index
 	t.describe(e, res)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/wasmnode/wasmnode/internal/tracing"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/runners/template"
@@ -31,6 +32,8 @@ type Config struct {
 	// HostEnv is what tasks that are processes of the machine have of its environment;
 	// optional, read-only.
 	HostEnv map[string]string
+	// Traces are of tasks that are started; optional.
+	Traces *tracing.Tracer
 	// SecretsInMemory has the tasks' secrets directories be in memory; otherwise they are on
 	// the disk.
 	SecretsInMemory bool

@@ -124,7 +124,7 @@ func (r *Runner) addTask(t *nomad.Task) error {
 		Alloc: r.alloc, Task: t.Name, Node: r.cfg.Node, Dir: dir, State: r.cfg.State,
 		Dispense: r.cfg.Dispense, Network: r.networkGiven, Devices: r.cfg.Devices, HostEnv: r.cfg.HostEnv, Left: r.cfg.Left, Heard: heard, Limits: r.cfg.Limits, ReservedCores: r.cfg.ReservedCores, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
 		Gate:  func() <-chan struct{} { return r.order.gate(of) },
-		Hooks: r.taskHooks(t.Name), Services: r.cfg.Lookup, Variables: r.cfg.Variables, Identities: r.cfg.Identities, API: r.cfg.API, SecretsInMemory: r.cfg.SecretsInMemory,
+		Hooks: r.taskHooks(t.Name), Services: r.cfg.Lookup, Variables: r.cfg.Variables, Identities: r.cfg.Identities, API: r.cfg.API, SecretsInMemory: r.cfg.SecretsInMemory, Traces: r.cfg.Traces,
 	})
 	if err != nil {
 		return fmt.Errorf("alloc: failed creating runner for task %q: %w", t.Name, err)

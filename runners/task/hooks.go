@@ -10,6 +10,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/tracing"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/taskenv"
 	"github.com/wasmnode/wasmnode/state"
@@ -159,7 +160,9 @@ func (r *Runner) prestart(ctx context.Context, driver Driver, b *taskenv.Builder
 			r.applyEnv(b, h.Name(), left)
 			continue
 		}
-		result, err := hook.Prestart(ctx, req)
+		under, end := tracing.Child(ctx, "hook "+h.Name())
+		result, err := hook.Prestart(under, req)
+		end(err)
 		if err == nil || result != nil {
 			r.keepResult(h.Name(), left, result)
 		}

@@ -14,6 +14,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/tracing"
 	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/restart"
@@ -61,6 +62,8 @@ type Config struct {
 	// run did not survive is not started again before, since it may run elsewhere meanwhile; optional:
 	// there is nowhere else. Tasks of system jobs do not wait, as with Nomad: there is one on each node.
 	Heard <-chan struct{}
+	// Traces are of starts; optional.
+	Traces *tracing.Tracer
 	// SecretsInMemory has the secrets directory be in memory; otherwise it is on the disk.
 	SecretsInMemory bool
 	// Devices has the devices reserved that the task was given; optional: a task that

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
+	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/tracing"
 	"github.com/wasmnode/wasmnode/runners/taskenv"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -24,8 +26,19 @@ const startGrace = 5 * time.Second
 
 // start prepares the task and has its driver start it.
 func (r *Runner) start() error {
+	alloc, task := r.current()
+	ctx, end := r.cfg.Traces.Begin(r.active, alloc.EvalID, "start task",
+		attribute.String("job", alloc.JobID), attribute.String("namespace", alloc.Namespace), attribute.String("alloc_id", alloc.ID),
+		attribute.String("task", task.Name), attribute.String("driver", task.Driver))
+	err := r.startIn(ctx)
+	end(err)
+	return err
+}
+
+// startIn is start, with the context of the start's trace.
+func (r *Runner) startIn(ctx context.Context) error {
 	r.waiting = false
-	driver, err := r.dispense(r.active, abi.IsRecoverable)
+	driver, err := r.dispense(ctx, abi.IsRecoverable)
 	if err != nil {
 		return r.startFailed(structs.EventDriverFailure, err)
 	}
@@ -37,7 +50,7 @@ func (r *Runner) start() error {
 	}()
 	alloc, task := r.current()
 	b := r.envBuilder(alloc, task, driver)
-	if err := r.prestart(r.active, driver, b); err != nil {
+	if err := r.prestart(ctx, driver, b); err != nil {
 		return err
 	}
 	cfg, err := r.config(alloc, task, b.Build(), driver)
@@ -51,7 +64,7 @@ func (r *Runner) start() error {
 	}
 	run := &invocation{driver: driver, config: cfg, done: make(chan struct{})}
 	unused = false
-	run.handle, run.network, err = r.startTask(run)
+	run.handle, run.network, err = r.startTask(ctx, run)
 	if err == nil {
 		err = r.keepHandle(run)
 	}
@@ -96,8 +109,8 @@ type started struct {
 
 // startTask calls the driver. A kill interrupts it at once, the end of the agent only
 // after a grace: a start that was finished can be recovered.
-func (r *Runner) startTask(run *invocation) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
-	ctx, cancel := context.WithTimeout(r.killed, r.limits.StartTimeout)
+func (r *Runner) startTask(traced context.Context, run *invocation) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
+	ctx, cancel := context.WithTimeout(tracing.Below(r.killed, traced), r.limits.StartTimeout)
 	defer cancel()
 	leaving := context.AfterFunc(r.shutdown, func() {
 		if sleep(ctx, startGrace) {

@@ -115,16 +115,16 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 		}
 	}
 	f := c.following()
-	var e *end
+	var heard *ending
 	first := false
 	if f != nil { // what ends at once is heard of before the start is answered
-		e, first = f.expect(spec.ID)
+		heard, first = f.expect(spec.ID)
 	}
 	is, err := c.start(ctx, spec, req, module)
 	switch {
 	case !first:
 	case err == nil:
-		f.found(e, is)
+		f.found(heard, is)
 	default:
 		f.forget(spec.ID)
 	}

@@ -18,12 +18,12 @@ type follower struct {
 	lost   chan struct{} // closed when nothing more is heard
 
 	mu   sync.Mutex
-	byID map[string]*end // of what was started or asked for, until it is destroyed
-	runs map[uint64]*end // of what runs, also when it is being destroyed
+	byID map[string]*ending // of what was started or asked for, until it is destroyed
+	runs map[uint64]*ending // of what runs, also when it is being destroyed
 }
 
-// end is what is known of a workload's end.
-type end struct {
+// ending is what is known of a workload's end.
+type ending struct {
 	known chan struct{} // closed when the rest does not change any more
 	again bool          // it is not known by this: ask again
 	exit  *structs.ExitResult
@@ -33,19 +33,19 @@ type end struct {
 
 // expect returns what is to be heard of a workload, and whether nobody has expected it before, who
 // calls found or forget then.
-func (f *follower) expect(id string) (_ *end, first bool) {
+func (f *follower) expect(id string) (_ *ending, first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e := f.byID[id]; e != nil {
 		return e, false
 	}
-	e := &end{known: make(chan struct{})}
+	e := &ending{known: make(chan struct{})}
 	f.byID[id] = e
 	return e, true
 }
 
 // found notes which of the runs that had its ID a workload is.
-func (f *follower) found(e *end, is found) {
+func (f *follower) found(e *ending, is found) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e.run, f.runs[is.Run] = is.Run, e
@@ -140,7 +140,7 @@ func (c *Client) following() *follower {
 
 func (c *Client) beginFollowing(ctx context.Context) (*follower, error) {
 	streams, cancel := context.WithCancel(context.Background()) // it outlives this call
-	f := &follower{cancel: cancel, lost: make(chan struct{}), byID: map[string]*end{}, runs: map[uint64]*end{}}
+	f := &follower{cancel: cancel, lost: make(chan struct{}), byID: map[string]*ending{}, runs: map[uint64]*ending{}}
 	leaving := context.AfterFunc(ctx, cancel)
 	defer leaving()
 	resp, err := c.open(streams, opEnds, []byte("{}"))
@@ -173,6 +173,9 @@ var errClosed = errors.New("the agent has let go of its supervisor")
 // Wait implements [workload.Runtime].
 func (c *Client) Wait(ctx context.Context, id string) (*structs.ExitResult, error) {
 	for failed := 0; ; {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		f, err := c.follow(ctx)
 		switch abi.CodeOf(err) {
 		case 0:

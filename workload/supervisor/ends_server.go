@@ -55,7 +55,7 @@ func (e *endings) next(ctx context.Context) ([]ended, error) {
 	return all, nil
 }
 
-// tell tells whoever listens that a workload has ended. The lock is held.
+// tell tells whoever listens that a workload has ended, or did not start. The lock is held.
 func (rs *records) tell(r *record) {
 	for _, e := range rs.told {
 		e.add(ended{r.run, r.id, r.exit})

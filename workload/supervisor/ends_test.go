@@ -25,6 +25,7 @@ import (
 type scripted struct {
 	*registry.Registry[*holding]
 	atOnce bool
+	refuse chan struct{} // a start waits for it to be closed, and fails; nil: it does not
 }
 
 type holding struct {
@@ -52,6 +53,10 @@ func (h *holding) Status() *workload.Status {
 func (r *scripted) CheckIsolation(workload.Isolation) error { return nil }
 
 func (r *scripted) Start(_ context.Context, spec *workload.Spec) error {
+	if r.refuse != nil {
+		<-r.refuse
+		return abi.NewError(abi.InvalidArgument, "refused")
+	}
 	w := &holding{id: spec.ID, ended: make(chan struct{})}
 	if err := r.Add(w); err != nil {
 		return err
@@ -98,12 +103,19 @@ type serving struct {
 
 func serve(t *testing.T, atOnce bool) *serving {
 	t.Helper()
-	s := &serving{tasks: &scripted{registry.New[*holding](0), atOnce}, dir: t.TempDir()}
+	s := &serving{tasks: &scripted{Registry: registry.New[*holding](0), atOnce: atOnce}, dir: t.TempDir()}
 	s.begin(t)
 	s.Client = NewClient(ClientConfig{
 		Logger: hclog.NewNullLogger(), Socket: Socket(s.dir), Launch: func(context.Context) error { s.begin(t); return nil },
 	})
-	t.Cleanup(func() { require.NoError(t, s.Close()); s.end() })
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		s.end()
+		for _, w := range s.tasks.All() {
+			w.Kill()
+		}
+		s.server.Drain()
+	})
 	return s
 }
 
@@ -197,6 +209,25 @@ func TestAFailedStartIsNotWaitedFor(t *testing.T) {
 	require.ErrorIs(t, err, abi.ErrTaskNotFound)
 	s.tasks.end(t, "a", exitOf("a"))
 	require.Equal(t, exitOf("a"), <-got)
+}
+
+func TestAWaitForAStartOfAnotherThatFailsEnds(t *testing.T) {
+	s := serve(t, false)
+	s.tasks.refuse = make(chan struct{})
+	started := make(chan error, 1)
+	go func() { _, err := s.server.startWorkload(t.Context(), &workload.Spec{ID: "a"}); started <- err }()
+	require.Eventually(t, func() bool { return s.server.records.find("a") != nil }, time.Minute, time.Millisecond)
+	got := s.waiting(t, "a")
+	s.listens(t)
+	f := s.following()
+	require.Eventually(t, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.runs) == 1
+	}, time.Minute, time.Millisecond, "it was found while it starts")
+	close(s.tasks.refuse)
+	require.Error(t, <-started)
+	require.Nil(t, <-got)
 }
 
 func TestAWaitGoesOnWithTheNextSupervisor(t *testing.T) {

@@ -180,6 +180,9 @@ func (rs *records) stepLocked(r *record, e event) bool {
 	if to == stateGone {
 		rs.drop(r)
 	}
+	if e == eventNotStarted || e == eventResult || e == eventNoResult {
+		rs.tell(r)
+	}
 	return true
 }
 
@@ -189,7 +192,6 @@ func (rs *records) end(r *record, result *workload.Status, written bool) {
 	defer rs.mu.Unlock()
 	r.result, r.exit, r.unwritten = result, result.Exit, !written
 	rs.stepLocked(r, eventResult)
-	rs.tell(r)
 }
 
 // endWithout ends a running workload that was destroyed; exit is nil when it is not known.
@@ -198,7 +200,6 @@ func (rs *records) endWithout(r *record, exit *structs.ExitResult) {
 	defer rs.mu.Unlock()
 	r.exit = exit
 	rs.stepLocked(r, eventNoResult)
-	rs.tell(r)
 }
 
 // isUnwritten reports whether the disk has not taken the result of a workload that somebody
