@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/prometheus/procfs"
@@ -68,7 +69,7 @@ type week struct {
 	http     *http.Client
 	disk     bool      // the data directory is on a disk that can be filled
 	versions [2][]byte // of the plugin that is replaced
-	ran      string    // a file with a byte for each run of a short job
+	ran      string    // a file with a line for each run of a short job: its name
 	asked    int       // short jobs so far
 	reloads  int
 	hours    int // of a day
@@ -192,7 +193,7 @@ func (w *week) work(t *testing.T, jobs int) {
 	for i := range jobs {
 		all.Go(func() error {
 			id := fmt.Sprintf("short-%d", first+i)
-			_, _, err := api.Jobs().Register(w.shell(id, nomad.JobTypeBatch, "printf . >>"+w.ran), nil)
+			_, _, err := api.Jobs().Register(w.shell(id, nomad.JobTypeBatch, "echo $NOMAD_JOB_NAME >>"+w.ran), nil)
 			return err
 		})
 		if (first+i)%jobsPerReload == 0 {
@@ -201,12 +202,40 @@ func (w *week) work(t *testing.T, jobs int) {
 	}
 	require.NoError(t, all.Wait())
 	w.asked += jobs
+	w.allRan(t)
+}
+
+// allRan waits until all short jobs have run, and wants each to have run once.
+func (w *week) allRan(t *testing.T) {
+	t.Helper()
+	var ran string
 	eventually(t, func() error {
-		if ran := len(readAny(t, w.ran)); ran != w.asked {
-			return fmt.Errorf("%d jobs were asked for, and %d ran", w.asked, ran)
+		if ran = readAny(t, w.ran); strings.Count(ran, "\n") < w.asked {
+			return fmt.Errorf("%d jobs were asked for, and %d ran", w.asked, strings.Count(ran, "\n"))
 		}
 		return nil
 	})
+	runs := map[string]int{}
+	for name := range strings.Lines(ran) {
+		if runs[name]++; runs[name] == 2 {
+			w.tellOf(t, strings.TrimSpace(name))
+		}
+	}
+	require.Len(t, runs, w.asked)
+	require.False(t, t.Failed())
+}
+
+// tellOf shows what is known of a job that ran twice.
+func (w *week) tellOf(t *testing.T, job string) {
+	t.Helper()
+	allocs, _, err := w.api(t).Jobs().Allocations(job, true, nil)
+	require.NoError(t, err)
+	t.Errorf("%s ran twice, with %d allocations", job, len(allocs))
+	for _, a := range allocs {
+		for _, e := range a.TaskStates["task"].Events {
+			t.Logf("%s %s: %s %s: %s", a.ID, a.ClientStatus, time.Unix(0, e.Time).UTC().Format(time.RFC3339Nano), e.Type, e.DisplayMessage)
+		}
+	}
 }
 
 // reload replaces the plugin, and waits until the other version is in service.
@@ -259,7 +288,7 @@ func (w *week) night(t *testing.T) {
 	t.Helper()
 	for i := range w.restarts {
 		id := fmt.Sprintf("short-%d", w.asked)
-		_, _, err := w.api(t).Jobs().Register(w.shell(id, nomad.JobTypeBatch, "printf . >>"+w.ran), nil)
+		_, _, err := w.api(t).Jobs().Register(w.shell(id, nomad.JobTypeBatch, "echo $NOMAD_JOB_NAME >>"+w.ran), nil)
 		require.NoError(t, err)
 		w.asked++
 		if i%2 == 0 {
@@ -271,6 +300,7 @@ func (w *week) night(t *testing.T) {
 	}
 	w.node.awaitDriver(t, "mock_driver", true)
 	w.node.await(t, "stays", "running")
+	w.allRan(t)
 }
 
 // end wants what ran all week to be what ran when it began.
