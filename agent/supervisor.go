@@ -189,6 +189,7 @@ func (a *agent) openWorkloads() error {
 		Logger:    a.logger.Named("supervisor"),
 		Socket:    supervisor.Socket(dir),
 		Program:   a.supervisor[0],
+		Owns:      true,
 		Isolation: process.CheckIsolation,
 		Launch: func(ctx context.Context) error {
 			return supervisor.Launch(ctx, dir, append(slices.Clone(a.supervisor), "-data-dir="+a.cfg.DataDir))

@@ -34,6 +34,9 @@ type ClientConfig struct {
 	// Program is the path of the program that a supervisor of another one is asked to go
 	// on as; empty: none is.
 	Program string
+	// Owns has no earlier client's start begin any more once this one is known: what that started
+	// is this one's. There is one such client at a time.
+	Owns bool
 }
 
 // Client is a [workload.Runtime] whose workloads belong to a supervisor process,
@@ -390,7 +393,11 @@ const launchTimeout = 10 * time.Second
 
 func (c *Client) hello(ctx context.Context) (*Hello, error) {
 	var hello Hello
-	if err := c.post(ctx, opHello, []byte("{}"), &hello); err != nil {
+	body, err := json.Marshal(&request{Owns: c.Owns})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.post(ctx, opHello, body, &hello); err != nil {
 		return nil, err
 	}
 	return &hello, nil

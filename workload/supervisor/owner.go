@@ -1,11 +1,15 @@
 package supervisor
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/abi"
 )
 
 // ownersOnly closes connections of users other than this process's and root. The
@@ -54,4 +58,47 @@ func peerOf(c net.Conn) (*unix.Ucred, error) {
 		return nil, err
 	}
 	return peer, peerErr
+}
+
+// peerKey is the process at the other end of the connection, in a request's context.
+type peerKey struct{}
+
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	peer, err := peerOf(c)
+	if err != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, peerKey{}, peer.Pid)
+}
+
+// peerIn is the process that asks; 0: that is not known.
+func peerIn(ctx context.Context) int32 {
+	pid, _ := ctx.Value(peerKey{}).(int32)
+	return pid
+}
+
+// owner is the process of the agent that the workloads belong to: the last that has said hello. What an
+// agent before it asked for, and was killed before it was read, must not begin any more: the next one
+// has looked for it, not found it, and started another.
+type owner struct {
+	mu  sync.Mutex
+	pid int32 // 0: not known, as agents of earlier versions do not say that they own any
+}
+
+// is makes a process the owner.
+func (o *owner) is(pid int32) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pid = pid
+}
+
+// does calls what only the owner may do, who stays the owner meanwhile. FAILED_PRECONDITION: another
+// process is the owner.
+func (o *owner) does(pid int32, do func() error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.pid != 0 && pid != 0 && pid != o.pid {
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the workloads belong to process %d: another agent has taken over", o.pid))
+	}
+	return do()
 }

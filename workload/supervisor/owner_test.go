@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // Whatever the socket's mode became, who is neither root nor the supervisor's user is not served.
@@ -62,4 +66,40 @@ func connectAs(uid int, socket string) (c net.Conn, err error) {
 	}()
 	<-done
 	return c, err
+}
+
+// A request may be read when its sender is dead and the next agent has found nothing of it.
+func TestAStartOfAnAgentBeforeTheLastIsRefused(t *testing.T) {
+	d := newDirected()
+	s := serverOf(t, d)
+	as := func(pid int32) context.Context { return context.WithValue(t.Context(), peerKey{}, pid) }
+	start := func(pid int32, id string) error {
+		_, err := s.startWorkload(as(pid), &workload.Spec{ID: id})
+		return err
+	}
+	hello := func(pid int32, owns bool) {
+		_, err := s.hello(as(pid), &request{Owns: owns})
+		require.NoError(t, err)
+	}
+	require.NoError(t, start(1, "before any has said so"))
+	hello(1, true)
+	require.NoError(t, start(1, "its own"))
+	hello(2, true)
+	err := start(1, "late")
+	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(err))
+	require.EqualError(t, err, "the workloads belong to process 2: another agent has taken over")
+	require.Nil(t, s.records.find("late"))
+	require.NoError(t, start(2, "the next one's"))
+	require.NoError(t, start(0, "of who is not known"))
+	hello(3, false)
+	require.NoError(t, start(3, "of an earlier version, which does not say so"))
+	close(d.end)
+	s.Drain()
+}
+
+func TestTheAgentOfAConnectionIsKnown(t *testing.T) {
+	s := serve(t, false)
+	s.Client.Owns = true
+	s.start(t, "a")
+	require.Equal(t, int32(os.Getpid()), s.server.owner.pid)
 }

@@ -54,6 +54,8 @@ type request struct {
 	Module string `json:",omitempty"`
 	// Program is the path of the program that is to replace the supervisor's.
 	Program string `json:",omitempty"`
+	// Owns: with hello, the workloads belong to who asks, see owner.
+	Owns bool `json:",omitempty"`
 }
 
 // statusUnknownModule: the start's module has to be sent first.

@@ -47,6 +47,7 @@ type Server struct {
 	records *records
 	modules *modules
 	idle    *idle
+	owner   owner
 	program string // see programID
 
 	replacing chan string   // of capacity 1: the first program that is asked for counts
@@ -85,6 +86,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error { //nolint:con
 		Handler:           s.routes(running),
 		BaseContext:       func(net.Listener) context.Context { return answers },
 		ConnState:         s.idle.connection,
+		ConnContext:       withPeer,
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          s.Logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
 	}
@@ -178,7 +180,12 @@ func answering(serve func(context.Context, *request) (any, error)) http.HandlerF
 	}
 }
 
-func (s *Server) hello(context.Context, *request) (any, error) {
+func (s *Server) hello(ctx context.Context, req *request) (any, error) {
+	if req.Owns {
+		s.owner.is(peerIn(ctx))
+	} else {
+		s.owner.is(0)
+	}
 	return Hello{Protocol: protocol, Version: s.Version, Program: s.program, PID: os.Getpid()}, nil
 }
 
@@ -212,7 +219,11 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 
 // startWorkload starts a workload and writes its result down when it ends.
 func (s *Server) startWorkload(ctx context.Context, spec *workload.Spec) (found, error) {
-	r, err := s.records.add(spec.ID, spec.Beside, stateStarting)
+	var r *record
+	err := s.owner.does(peerIn(ctx), func() (err error) {
+		r, err = s.records.add(spec.ID, spec.Beside, stateStarting)
+		return err
+	})
 	if err != nil {
 		return found{}, err
 	}
