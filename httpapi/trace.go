@@ -19,7 +19,7 @@ func (h *handler) traced(route string, r *http.Request) (_ *http.Request, end fu
 	}
 	began, made := time.Now(), new(string)
 	return r.WithContext(context.WithValue(r.Context(), madeKey{}, made)), func() {
-		h.Traces.Request(*made, route, began, r.Header)
+		h.Traces.Request(r.Context(), *made, route, began, r.Header)
 	}
 }
 

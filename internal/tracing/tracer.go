@@ -79,17 +79,17 @@ func (t *Tracer) Begin(ctx context.Context, evalID, name string, attributes ...a
 
 // Request notes the request that made an evaluation, after it was answered. It is linked to the span
 // that its header "traceparent" names, if it does.
-func (t *Tracer) Request(evalID, route string, began time.Time, header http.Header) {
+func (t *Tracer) Request(ctx context.Context, evalID, route string, began time.Time, header http.Header) {
 	id, ok := traceOf(evalID)
 	if t == nil || !ok {
 		return
 	}
-	options := []trace.SpanStartOption{trace.WithTimestamp(began), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attribute.String("http.route", route))}
-	asked := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(header)))
+	options := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithTimestamp(began), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attribute.String("http.route", route))}
+	asked := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(header)))
 	if asked.IsValid() {
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: asked}))
 	}
-	_, span := t.tracer.Start(context.WithValue(context.Background(), topKey{}, id), route, options...)
+	_, span := t.tracer.Start(context.WithValue(ctx, topKey{}, id), route, options...)
 	span.End()
 }
 

@@ -120,7 +120,7 @@ func TestATraceIsAnEvaluation(t *testing.T) {
 	endLeaf(nil)
 	endCall(errors.New("refused"))
 	end(context.Canceled)
-	tracer.Request(evaluation, "PUT /v1/jobs", began, http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}})
+	tracer.Request(t.Context(), evaluation, "PUT /v1/jobs", began, http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}})
 	spans := c.taken(t, tracer)
 	require.Len(t, spans, 4)
 	for name, s := range spans {
@@ -150,7 +150,7 @@ func TestNothingIsTracedWithoutATracerOrAnEvaluation(t *testing.T) {
 	ctx, end := none.Begin(t.Context(), evaluation, "start")
 	require.Equal(t, t.Context(), ctx)
 	end(nil)
-	none.Request(evaluation, "PUT /v1/jobs", time.Now(), nil)
+	none.Request(t.Context(), evaluation, "PUT /v1/jobs", time.Now(), nil)
 	require.NoError(t, none.Close(t.Context()))
 	under, end := tracing.Child(ctx, "call")
 	require.Equal(t, ctx, under)
@@ -161,7 +161,7 @@ func TestNothingIsTracedWithoutATracerOrAnEvaluation(t *testing.T) {
 	for _, id := range []string{"", "x"} {
 		_, end := tracer.Begin(t.Context(), id, "start")
 		end(nil)
-		tracer.Request(id, "PUT /v1/jobs", time.Now(), nil)
+		tracer.Request(t.Context(), id, "PUT /v1/jobs", time.Now(), nil)
 	}
 	require.Empty(t, c.taken(t, tracer))
 }

@@ -194,18 +194,9 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 	case len(r.local.Handle) == 0:
 		return r.recoverStart(ctx, run)
 	}
-	renewed, err := r.recoverTask(ctx, run)
-	pause := newBackoff()
-	for try := 1; try <= retries && isFault(err) && sleep(ctx, pause.NextBackOff()); try++ {
-		r.logger.Warn("the driver failed at recovering the task", "error", err, "try", try)
-		renewed, err = r.recoverTask(ctx, run)
-	}
+	renewed, err := r.recoverPatiently(ctx, run)
 	if err != nil {
-		if abi.IsRecoverable(err) || ctx.Err() != nil {
-			run.driver.Release()
-		} else {
-			r.dispose(ctx, run)
-		}
+		r.letGo(ctx, run, err)
 		return nil, err
 	}
 	if renewed != nil {
@@ -239,7 +230,11 @@ func (r *Runner) regain(run *invocation) {
 // driver whose tasks are wholly the host's finds them by their ID; what another one may
 // have started is destroyed, to be started again.
 func (r *Runner) recoverStart(ctx context.Context, run *invocation) (*invocation, error) {
-	renewed, err := r.recoverTask(ctx, run)
+	renewed, err := r.recoverPatiently(ctx, run)
+	if abi.IsRecoverable(err) {
+		r.letGo(ctx, run, err)
+		return nil, err
+	}
 	if err == nil {
 		if renewed != nil {
 			run.handle = renewed
@@ -249,8 +244,30 @@ func (r *Runner) recoverStart(ctx context.Context, run *invocation) (*invocation
 	if err == nil {
 		return run, nil
 	}
+	err = fmt.Errorf("the agent ended while the task was starting: %v", err) //nolint:errorlint // it is not tried again
+	r.letGo(ctx, run, err)
+	return nil, err
+}
+
+// recoverPatiently has the driver recover a run, and again when it faults at that.
+func (r *Runner) recoverPatiently(ctx context.Context, run *invocation) (*wasmnodev1.TaskHandle, error) {
+	renewed, err := r.recoverTask(ctx, run)
+	pause := newBackoff()
+	for try := 1; try <= retries && isFault(err) && sleep(ctx, pause.NextBackOff()); try++ {
+		r.logger.Warn("the driver failed at recovering the task", "error", err, "try", try)
+		renewed, err = r.recoverTask(ctx, run)
+	}
+	return renewed, err
+}
+
+// letGo gives back the driver of a run that could not be recovered. What is left of the run is destroyed,
+// unless it may be there and be found later: how it ended would be lost, and it would run again.
+func (r *Runner) letGo(ctx context.Context, run *invocation, err error) {
+	if abi.IsRecoverable(err) || ctx.Err() != nil {
+		run.driver.Release()
+		return
+	}
 	r.dispose(ctx, run)
-	return nil, fmt.Errorf("the agent ended while the task was starting")
 }
 
 // isFault reports whether an error is not about the task: the driver broke, or could

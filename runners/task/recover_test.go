@@ -10,6 +10,7 @@ import (
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -525,6 +526,69 @@ func TestATaskWhoseRecoveryMaySucceedLaterIsNotDestroyed(t *testing.T) {
 		f.world.Fail("recover", nil)
 		f.finish()
 	})
+}
+
+// A start that an agent was killed in may have run to its end: as long as it is not known that it is not
+// there, nothing of it is destroyed, and it is not started again.
+func TestAStartThatWasInterruptedIsNotDestroyedWhileItMayBeThere(t *testing.T) {
+	for name, fails := range map[string]func(f *fixture) (meanwhile func()){
+		"the driver cannot say now": func(f *fixture) func() {
+			f.world.Fail("recover", func() error { return abi.NewRecoverableError(abi.Unavailable, "the engine restarts") })
+			return func() { time.Sleep(time.Second) }
+		},
+		"the driver faults": func(f *fixture) func() {
+			left := 2
+			f.world.Fail("recover", func() error {
+				if left--; left >= 0 {
+					return errors.New("trap: unreachable")
+				}
+				return nil
+			})
+			return func() { time.Sleep(time.Minute) }
+		},
+		"the agent stops meanwhile": func(f *fixture) func() {
+			stopped := make(chan struct{})
+			f.world.Fail("recover", func() error { <-stopped; return context.Canceled })
+			return func() {
+				synctest.Wait()
+				f.r.Shutdown()
+				close(stopped)
+				<-f.r.WaitCh()
+				f.world.Fail("recover", nil)
+				f.build()
+				require.NoError(f.t, f.r.Restore())
+				go f.r.Run()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFixture(t, nil)
+				f.start()
+				synctest.Wait()
+				f.r.Shutdown()
+				<-f.r.WaitCh()
+				f.world.Exit("web", structs.ExitResult{ExitCode: 7})
+				local, shown, err := f.db.Task("a1", "web")
+				require.NoError(t, err)
+				shown = shown.Copy()
+				local.Handle, shown.State, shown.Events = nil, structs.TaskPending, shown.Events[:2]
+				require.NoError(t, f.db.PutTask("a1", "web", local, shown))
+				f.build()
+				require.NoError(t, f.r.Restore())
+				meanwhile := fails(f)
+				go f.r.Run()
+				meanwhile()
+				f.world.Fail("recover", nil)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if !onPlugin(t) { // that one knows its tasks by their handles
+					assert.Contains(t, f.events(), "Terminated: Exit Code: 7")
+				}
+				f.finish()
+			})
+		})
+	}
 }
 
 func TestAnUpdateWithoutTheTaskKillsIt(t *testing.T) {

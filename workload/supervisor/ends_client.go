@@ -143,7 +143,7 @@ func (c *Client) beginFollowing(ctx context.Context) (*follower, error) {
 	f := &follower{cancel: cancel, lost: make(chan struct{}), byID: map[string]*ending{}, runs: map[uint64]*ending{}}
 	leaving := context.AfterFunc(ctx, cancel)
 	defer leaving()
-	resp, err := c.open(streams, opEnds, []byte("{}"))
+	resp, err := c.open(streams, opEnds, []byte("{}")) //nolint:contextcheck // likewise
 	if err != nil {
 		cancel()
 		if ctx.Err() != nil {

@@ -237,7 +237,7 @@ func TestAWaitGoesOnWithTheNextSupervisor(t *testing.T) {
 	a, b := s.waiting(t, "a"), s.waiting(t, "b")
 	s.listens(t)
 	first, written := s.server, make(chan struct{})
-	s.Client.Launch = func(context.Context) error { <-written; s.begin(t); return nil }
+	s.Launch = func(context.Context) error { <-written; s.begin(t); return nil }
 	s.end()
 	s.tasks.end(t, "a", exitOf("a"))
 	require.Eventually(t, func() bool {
@@ -266,8 +266,8 @@ func TestASupervisorThatTellsOfNoEndsIsAskedForEach(t *testing.T) {
 	}), BaseContext: func(net.Listener) context.Context { return t.Context() }, ReadHeaderTimeout: time.Minute}
 	ended := make(chan error, 1)
 	go func() { ended <- earlier.Serve(l) }()
-	s.Client.Launch = func(context.Context) error { return errors.New("nobody is to be started") }
-	s.end = func() { require.NoError(t, earlier.Close()); <-ended }
+	s.Launch = func(context.Context) error { return errors.New("nobody is to be started") }
+	s.end = func() { require.NoError(t, earlier.Close()); require.ErrorIs(t, <-ended, http.ErrServerClosed) }
 	s.start(t, "a")
 	got := s.waiting(t, "a")
 	s.tasks.end(t, "a", exitOf("a"))

@@ -99,7 +99,7 @@ func TestAStartOfAnAgentBeforeTheLastIsRefused(t *testing.T) {
 
 func TestTheAgentOfAConnectionIsKnown(t *testing.T) {
 	s := serve(t, false)
-	s.Client.Owns = true
+	s.Owns = true
 	s.start(t, "a")
 	require.Equal(t, int32(os.Getpid()), s.server.owner.pid)
 }

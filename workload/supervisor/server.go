@@ -225,6 +225,7 @@ func (s *Server) startWorkload(ctx context.Context, spec *workload.Spec) (found,
 		return err
 	})
 	if err != nil {
+		s.Logger.Info("a workload is not started", "workload", spec.ID, "reason", err)
 		return found{}, err
 	}
 	if err := s.Workloads.Start(ctx, spec); err != nil {
