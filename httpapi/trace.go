@@ -18,7 +18,7 @@ func (h *handler) traced(route string, r *http.Request) (_ *http.Request, end fu
 		return r, func() {}
 	}
 	began, made := time.Now(), new(string)
-	return r.WithContext(context.WithValue(r.Context(), madeKey{}, made)), func() {
+	return r.WithContext(context.WithValue(r.Context(), madeKey{}, made)), func() { //nolint:contextcheck // it has the request's
 		h.Traces.Request(r.Context(), *made, route, began, r.Header)
 	}
 }

@@ -71,12 +71,12 @@ func (r *Runner) startIn(ctx context.Context) error {
 	if err != nil {
 		// Whatever was started in spite of the error ends here.
 		run.handle = handleOrID(cfg, run.handle)
-		r.dispose(r.shutdown, run)
+		r.dispose(r.shutdown, run) //nolint:contextcheck // it goes on when the start is over
 		r.forget()
 		return r.startFailed(structs.EventDriverFailure, err)
 	}
 	r.setRunning(run)
-	r.started()
+	r.started() //nolint:contextcheck // likewise
 	return nil
 }
 
@@ -112,7 +112,7 @@ type started struct {
 func (r *Runner) startTask(traced context.Context, run *invocation) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
 	ctx, cancel := context.WithTimeout(tracing.Below(r.killed, traced), r.limits.StartTimeout)
 	defer cancel()
-	leaving := context.AfterFunc(r.shutdown, func() {
+	leaving := context.AfterFunc(r.shutdown, func() { //nolint:contextcheck // it is of the agent
 		if sleep(ctx, startGrace) {
 			cancel()
 		}
@@ -126,7 +126,7 @@ func (r *Runner) startTask(traced context.Context, run *invocation) (*wasmnodev1
 			err = errors.New("start task: the driver gave no handle")
 		}
 		return started{h, n}, err
-	}, func(s started, _ error) {
+	}, func(s started, _ error) { //nolint:contextcheck // it comes when the start is over
 		late, done := context.WithTimeout(context.Background(), r.limits.CallTimeout)
 		defer done()
 		_ = r.destroy(late, driver, cfg, handleOrID(cfg, s.handle)) // it is logged

@@ -138,8 +138,8 @@ func (c *Client) following() *follower {
 	return c.follower
 }
 
-func (c *Client) beginFollowing(ctx context.Context) (*follower, error) {
-	streams, cancel := context.WithCancel(context.Background()) // it outlives this call
+func (c *Client) beginFollowing(ctx context.Context) (*follower, error) { //nolint:contextcheck // what it begins outlives it
+	streams, cancel := context.WithCancel(context.Background())
 	f := &follower{cancel: cancel, lost: make(chan struct{}), byID: map[string]*ending{}, runs: map[uint64]*ending{}}
 	leaving := context.AfterFunc(ctx, cancel)
 	defer leaving()
