@@ -32,31 +32,32 @@ func isWasteful(db *bbolt.DB) bool {
 }
 
 // compact puts a file in the place of an open one, with the same in it and without its free pages. The
-// open one is locked until its name is the new one's, and is to be closed then.
-func compact(db *bbolt.DB, opts Options) error {
+// open one is locked until its name is the new one's, and is to be closed then: replaced says so, also with
+// an error.
+func compact(db *bbolt.DB, opts Options) (replaced bool, _ error) {
 	path := db.Path()
 	small := path + ".compact" // nobody else writes it: we have the file's lock
 	if err := os.Remove(small); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return false, err
 	}
 	if err := copyCompact(db, small); err != nil {
-		return errors.Join(err, os.RemoveAll(small))
+		return false, errors.Join(err, os.RemoveAll(small))
 	}
 	before, err := os.Stat(path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	after, err := os.Stat(small)
 	if err != nil {
-		return err
+		return false, err
 	}
 	failpoint.Here(path, "compact")
 	if err := os.Rename(small, path); err != nil {
-		return err
+		return false, err
 	}
 	failpoint.Here(path, "compacted")
 	opts.Logger.Info("a file was made smaller", "file", path, "bytes", after.Size(), "before", before.Size())
-	return durable.SyncDir(filepath.Dir(path))
+	return true, durable.SyncDir(filepath.Dir(path))
 }
 
 // copyCompact copies what is in a database to a new file, which is durable and good then.

@@ -136,11 +136,12 @@ func openChecked(path string, opts Options) (*bbolt.DB, error) {
 // openCompacted opens the file that an open one becomes without its free pages, or goes on with that
 // one.
 func openCompacted(db *bbolt.DB, path string, opts Options) (*bbolt.DB, error) {
-	if err := compact(db, opts); err != nil {
+	replaced, err := compact(db, opts)
+	if !replaced {
 		opts.Logger.Warn("a file that is mostly empty stays as large as it is", "file", path, "error", err)
 		return db, nil
 	}
-	if err := db.Close(); err != nil {
+	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", opts.Kind, path, err)
 	}
 	return openChecked(path, opts)

@@ -128,8 +128,11 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 	case !first:
 	case err == nil:
 		f.found(heard, is)
+		if spec.Beside != "" {
+			f.startedBeside(spec.ID, spec.Beside)
+		}
 	default:
-		f.forget(spec.ID)
+		f.drop(heard)
 	}
 	if err != nil && ctx.Err() != nil {
 		c.abandonStart(ctx, spec.ID)

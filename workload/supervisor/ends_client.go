@@ -20,10 +20,13 @@ type follower struct {
 	mu   sync.Mutex
 	byID map[string]*ending // of what was started or asked for, until it is destroyed
 	runs map[uint64]*ending // of what runs, also when it is being destroyed
+	// beside are the IDs of those that were started beside one, which are destroyed with it.
+	beside map[string][]string
 }
 
 // ending is what is known of a workload's end.
 type ending struct {
+	id    string
 	known chan struct{} // closed when the rest does not change any more
 	again bool          // it is not known by this: ask again
 	exit  *structs.ExitResult
@@ -39,7 +42,7 @@ func (f *follower) expect(id string) (_ *ending, first bool) {
 	if e := f.byID[id]; e != nil {
 		return e, false
 	}
-	e := &ending{known: make(chan struct{})}
+	e := &ending{id: id, known: make(chan struct{})}
 	f.byID[id] = e
 	return e, true
 }
@@ -48,6 +51,9 @@ func (f *follower) expect(id string) (_ *ending, first bool) {
 func (f *follower) found(e *ending, is found) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if e.again { // it was destroyed meanwhile
+		return
+	}
 	e.run, f.runs[is.Run] = is.Run, e
 	for _, one := range e.early {
 		f.heardLocked(one)
@@ -65,7 +71,7 @@ func (f *follower) heard(one ended) {
 }
 
 func (f *follower) heardLocked(one ended) {
-	if e := f.runs[one.Run]; e != nil {
+	if e := f.runs[one.Run]; e != nil && e.id == one.ID { // another supervisor may count from one, too
 		delete(f.runs, one.Run)
 		e.exit = one.Exit
 		close(e.known)
@@ -74,16 +80,41 @@ func (f *follower) heardLocked(one ended) {
 	}
 }
 
-// forget forgets a workload that is destroyed, or was not there. Who waits for it hears how it ended,
+// forget forgets a workload that is destroyed, and those beside it. Who waits for one hears how it ended,
 // or asks again.
 func (f *follower) forget(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if e := f.byID[id]; e != nil && e.run == 0 {
+	for _, one := range append(f.beside[id], id) {
+		if e := f.byID[one]; e != nil {
+			f.dropLocked(e)
+		}
+	}
+	delete(f.beside, id)
+}
+
+// drop forgets what was not found to be there.
+func (f *follower) drop(e *ending) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byID[e.id] == e {
+		f.dropLocked(e)
+	}
+}
+
+func (f *follower) dropLocked(e *ending) {
+	if e.run == 0 {
 		e.again = true
 		close(e.known)
 	}
-	delete(f.byID, id)
+	delete(f.byID, e.id)
+}
+
+// startedBeside notes that a workload is destroyed with another.
+func (f *follower) startedBeside(id, other string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.beside[other] = append(f.beside[other], id)
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -140,7 +171,7 @@ func (c *Client) following() *follower {
 
 func (c *Client) beginFollowing(ctx context.Context) (*follower, error) { //nolint:contextcheck // what it begins outlives it
 	streams, cancel := context.WithCancel(context.Background())
-	f := &follower{cancel: cancel, lost: make(chan struct{}), byID: map[string]*ending{}, runs: map[uint64]*ending{}}
+	f := &follower{cancel: cancel, lost: make(chan struct{}), byID: map[string]*ending{}, runs: map[uint64]*ending{}, beside: map[string][]string{}}
 	leaving := context.AfterFunc(ctx, cancel)
 	defer leaving()
 	resp, err := c.open(streams, opEnds, []byte("{}")) //nolint:contextcheck // likewise
@@ -193,7 +224,7 @@ func (c *Client) Wait(ctx context.Context, id string) (*structs.ExitResult, erro
 		if first {
 			var is found
 			if err := c.ask(ctx, opResult, &request{ID: id}, &is); err != nil {
-				f.forget(id)
+				f.drop(e)
 				return nil, err
 			}
 			f.found(e, is)

@@ -198,6 +198,34 @@ func TestWhatEndsBeforeItsStartIsAnsweredIsHeardOf(t *testing.T) {
 	require.Empty(t, f.runs)
 }
 
+// TestAnEndingIsKnownOnce, whatever comes in which order.
+func TestAnEndingIsKnownOnce(t *testing.T) {
+	f := &follower{byID: map[string]*ending{}, runs: map[uint64]*ending{}, beside: map[string][]string{}}
+	e, _ := f.expect("a")
+	f.heard(ended{Run: 7, ID: "a", Exit: killed})
+	f.forget("a") // it is destroyed before its start is answered
+	f.found(e, found{Run: 7})
+	f.heard(ended{Run: 7, ID: "a", Exit: killed})
+	require.True(t, e.again)
+	next, first := f.expect("a")
+	require.True(t, first)
+	f.drop(e) // that was not this one
+	f.found(next, found{Run: 8})
+	f.heard(ended{Run: 8, ID: "of another supervisor", Exit: killed})
+	require.False(t, isClosed(next.known))
+	f.heard(ended{Run: 8, ID: "a", Exit: exitOf("a")})
+	require.Equal(t, exitOf("a"), next.exit)
+	side, _ := f.expect("a/side")
+	f.found(side, found{Run: 9})
+	f.startedBeside("a/side", "a")
+	f.forget("a")
+	require.Empty(t, f.byID)
+	require.Empty(t, f.beside)
+	f.heard(ended{Run: 9, ID: "a/side"})
+	require.True(t, isClosed(side.known))
+	require.Empty(t, f.runs)
+}
+
 func TestAFailedStartIsNotWaitedFor(t *testing.T) {
 	s := serve(t, false)
 	s.start(t, "a")

@@ -60,45 +60,62 @@ func peerOf(c net.Conn) (*unix.Ucred, error) {
 	return peer, peerErr
 }
 
-// peerKey is the process at the other end of the connection, in a request's context.
-type peerKey struct{}
-
-func withPeer(ctx context.Context, c net.Conn) context.Context {
-	peer, err := peerOf(c)
-	if err != nil {
-		return ctx
-	}
-	return context.WithValue(ctx, peerKey{}, peer.Pid)
+// peer is who asks on a connection.
+type peer struct {
+	pid    int32  // 0: not known
+	number uint64 // of the connection, in the order in which they were made
 }
 
-// peerIn is the process that asks; 0: that is not known.
-func peerIn(ctx context.Context) int32 {
-	pid, _ := ctx.Value(peerKey{}).(int32)
-	return pid
+// peerKey is the peer, in a request's context.
+type peerKey struct{}
+
+// withPeers makes contexts of connections, in their order.
+func withPeers() func(context.Context, net.Conn) context.Context {
+	number := uint64(0) // a server makes one context after the other
+	return func(ctx context.Context, c net.Conn) context.Context {
+		number++
+		p := peer{number: number}
+		if process, err := peerOf(c); err == nil {
+			p.pid = process.Pid
+		}
+		return context.WithValue(ctx, peerKey{}, p)
+	}
+}
+
+func peerIn(ctx context.Context) peer {
+	p, _ := ctx.Value(peerKey{}).(peer)
+	return p
 }
 
 // owner is the process of the agent that the workloads belong to: the last that has said hello. What an
 // agent before it asked for, and was killed before it was read, must not begin any more: the next one
 // has looked for it, not found it, and started another.
 type owner struct {
-	mu  sync.Mutex
-	pid int32 // 0: not known, as agents of earlier versions do not say that they own any
+	mu   sync.Mutex
+	last peer // its pid is 0 if it is not known, as agents of earlier versions do not say that they own any
 }
 
-// is makes a process the owner.
-func (o *owner) is(pid int32) {
+// hello makes who asks the owner, or, if it does not own the workloads, nobody. What is read late of
+// an agent before the owner changes nothing.
+func (o *owner) hello(p peer, owns bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.pid = pid
+	if p.number < o.last.number {
+		return
+	}
+	if !owns {
+		p.pid = 0
+	}
+	o.last = p
 }
 
 // does calls what only the owner may do, who stays the owner meanwhile. FAILED_PRECONDITION: another
 // process is the owner.
-func (o *owner) does(pid int32, do func() error) error {
+func (o *owner) does(p peer, do func() error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.pid != 0 && pid != 0 && pid != o.pid {
-		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the workloads belong to process %d: another agent has taken over", o.pid))
+	if o.last.pid != 0 && p.pid != 0 && p.pid != o.last.pid {
+		return abi.NewRecoverableError(abi.FailedPrecondition, fmt.Sprintf("the workloads belong to process %d: another agent has taken over", o.last.pid))
 	}
 	return do()
 }

@@ -72,7 +72,9 @@ func connectAs(uid int, socket string) (c net.Conn, err error) {
 func TestAStartOfAnAgentBeforeTheLastIsRefused(t *testing.T) {
 	d := newDirected()
 	s := serverOf(t, d)
-	as := func(pid int32) context.Context { return context.WithValue(t.Context(), peerKey{}, pid) }
+	as := func(pid int32) context.Context {
+		return context.WithValue(t.Context(), peerKey{}, peer{pid, uint64(pid)}) // each process has one connection
+	}
 	start := func(pid int32, id string) error {
 		_, err := s.startWorkload(as(pid), &workload.Spec{ID: id})
 		return err
@@ -90,6 +92,8 @@ func TestAStartOfAnAgentBeforeTheLastIsRefused(t *testing.T) {
 	require.EqualError(t, err, "the workloads belong to process 2: another agent has taken over")
 	require.Nil(t, s.records.find("late"))
 	require.NoError(t, start(2, "the next one's"))
+	hello(1, true)
+	require.NoError(t, start(2, "though a hello before its own is read after it"))
 	require.NoError(t, start(0, "of who is not known"))
 	hello(3, false)
 	require.NoError(t, start(3, "of an earlier version, which does not say so"))
@@ -101,5 +105,5 @@ func TestTheAgentOfAConnectionIsKnown(t *testing.T) {
 	s := serve(t, false)
 	s.Owns = true
 	s.start(t, "a")
-	require.Equal(t, int32(os.Getpid()), s.server.owner.pid)
+	require.Equal(t, int32(os.Getpid()), s.server.owner.last.pid)
 }

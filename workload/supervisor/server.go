@@ -86,7 +86,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error { //nolint:con
 		Handler:           s.routes(running),
 		BaseContext:       func(net.Listener) context.Context { return answers },
 		ConnState:         s.idle.connection,
-		ConnContext:       withPeer,
+		ConnContext:       withPeers(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          s.Logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
 	}
@@ -181,11 +181,7 @@ func answering(serve func(context.Context, *request) (any, error)) http.HandlerF
 }
 
 func (s *Server) hello(ctx context.Context, req *request) (any, error) {
-	if req.Owns {
-		s.owner.is(peerIn(ctx))
-	} else {
-		s.owner.is(0)
-	}
+	s.owner.hello(peerIn(ctx), req.Owns)
 	return Hello{Protocol: protocol, Version: s.Version, Program: s.program, PID: os.Getpid()}, nil
 }
 
