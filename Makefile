@@ -76,6 +76,7 @@ debian: ## fetch a new Debian for the test of who installs a node for the first 
 
 .PHONY: dist-test
 dist-test: ## the quick tests of what makes packages, which is a module of its own
+	@internal/tools/install-toolchain.sh man-db rpm
 	cd internal/dist && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -short .
 
 PREFIX ?= /usr/local
