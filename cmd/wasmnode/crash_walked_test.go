@@ -16,11 +16,11 @@ import (
 // walked here alone is walked by make crash, a part of make check-full, and the most of it by make
 // check.
 var walked = map[string]string{
-	"upgrade upgraded aside set-aside take taken": "TestACrashWhileAFileIsBroughtUpLosesNothing",
-	"durable.made durable.linked":                 "TestAWriteMayBeCutOffAnywhere",
-	"rootkey.resealed":                            "TestARotationMayBeCutOffAnywhere",
-	"stage staged":                                "TestCrashAtEveryFailpointOfATasksFiles",
-	"api.rename move payload.write secrets.mount secrets.mounted": "TestCrashAtEveryFailpointOfATasksFiles",
+	"upgrade upgraded aside set-aside take taken compact compacted": "TestACrashWhileAFileIsBroughtUpLosesNothing",
+	"durable.made durable.linked":                                   "TestAWriteMayBeCutOffAnywhere",
+	"rootkey.resealed":                                              "TestARotationMayBeCutOffAnywhere",
+	"stage staged":                                                  "TestCrashAtEveryFailpointOfATasksFiles",
+	"api.rename move payload.write secrets.mount secrets.mounted":   "TestCrashAtEveryFailpointOfATasksFiles",
 	"open commit committed rename renamed call answer asked answering launch launched listen locked fork forked log.open " +
 		"result.write result.renamed result.remove engine.rename mkdir allocdir.remove allocdir.removed " +
 		"rootkey.write rootkey.renamed rootkey.added": "TestCrashAtEveryFailpoint",

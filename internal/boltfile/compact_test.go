@@ -14,21 +14,35 @@ func wasteful(t *testing.T, path string) int64 {
 	t.Helper()
 	f := openFile(t, path)
 	require.NoError(t, f.Write(Op{Bucket: []string{"b", "c"}, Key: "kept", Value: []byte("x")}))
+	fillAndEmpty(t, f)
+	require.NoError(t, f.Close())
+	return sizeOf(t, path)
+}
+
+// fillAndEmpty writes and removes so much that most of a file is free.
+func fillAndEmpty(t *testing.T, f *File) {
+	t.Helper()
 	const large = 12 // MiB
 	write := func(i int, value []byte) Op { return Op{Bucket: []string{"large"}, Key: fmt.Sprint(i), Value: value} }
 	for i := range large {
 		require.NoError(t, f.Write(write(i, make([]byte, 1<<20))))
 	}
-	require.NoError(t, f.Close())
-	size := sizeOf(t, path)
-	require.NoError(t, openFile(t, path).Close())
-	require.Equal(t, size, sizeOf(t, path), "a file that is full stays as it is")
-	f = openFile(t, path)
 	for i := range large {
 		require.NoError(t, f.Write(write(i, nil)))
 	}
+}
+
+func TestAFileThatIsFullStaysAsItIs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.db")
+	f := openFile(t, path)
+	for i := range 12 {
+		require.NoError(t, f.Write(Op{Bucket: []string{"large"}, Key: fmt.Sprint(i), Value: make([]byte, 1<<20)}))
+	}
 	require.NoError(t, f.Close())
-	return sizeOf(t, path)
+	size := sizeOf(t, path)
+	require.GreaterOrEqual(t, size, int64(leastCompacted))
+	require.NoError(t, openFile(t, path).Close())
+	require.Equal(t, size, sizeOf(t, path))
 }
 
 func sizeOf(t *testing.T, path string) int64 {

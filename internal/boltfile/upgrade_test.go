@@ -98,6 +98,12 @@ func TestACrashWhileAFileIsBroughtUpLosesNothing(t *testing.T) {
 			require.NoError(t, os.Rename(CopyPath(path), stagedPath(path)))
 			require.NoError(t, os.Truncate(path, 0))
 		}, []string{"f.db.restore.take", "f.db.restore.taken"}},
+		"mostly empty": {func(t *testing.T, path string) {
+			f, err := Open(path, version(1))
+			require.NoError(t, err)
+			fillAndEmpty(t, f)
+			require.NoError(t, f.Close())
+		}, []string{"f.db.compact", "f.db.compacted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			older := func(t *testing.T) string {
