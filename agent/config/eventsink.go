@@ -55,7 +55,7 @@ const (
 	// maxSinks bounds how many there are: each renders what it tells by itself.
 	maxSinks        = 16
 	maxSinkTopics   = 64
-	maxSinkHeaders  = 32
+	maxHeaders      = 32
 	minRotateBytes  = 1 << 20
 	maxRotateFiles  = 1000
 	maxSinkTimeout  = time.Minute
@@ -165,8 +165,23 @@ func (c Config) sinkFaults() (faults []error) {
 	return faults
 }
 
-// ownHeaders are those that a webhook's requests have of their own.
+// ownHeaders are those that requests of the agent have of their own.
 var ownHeaders = []string{"Connection", "Content-Length", "Content-Type", "Host", "Transfer-Encoding", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp"}
+
+// headerFaults tells what is wrong with headers that are sent beside those that somebody sets itself.
+func headerFaults(headers map[string]string, who string, fault func(string, ...any)) {
+	if len(headers) > maxHeaders {
+		fault("headers: %d are more than %d", len(headers), maxHeaders)
+	}
+	for _, header := range slices.Sorted(maps.Keys(headers)) {
+		switch {
+		case !httpguts.ValidHeaderFieldName(header) || !httpguts.ValidHeaderFieldValue(headers[header]):
+			fault("headers: %q is no header, or its value is none", header)
+		case slices.Contains(ownHeaders, http.CanonicalHeaderKey(header)):
+			fault("headers: %q is one that %s sets itself", header, who)
+		}
+	}
+}
 
 func (s EventSink) webhookFaults(fault func(string, ...any)) {
 	// What is wrong is not repeated: the whole address may be a secret.
@@ -181,17 +196,7 @@ func (s EventSink) webhookFaults(fault func(string, ...any)) {
 	if s.Timeout <= 0 || s.Timeout > maxSinkTimeout {
 		fault("timeout: %s is not between 0 and %s", s.Timeout, maxSinkTimeout)
 	}
-	if len(s.Headers) > maxSinkHeaders {
-		fault("headers: %d are more than %d", len(s.Headers), maxSinkHeaders)
-	}
-	for _, header := range slices.Sorted(maps.Keys(s.Headers)) {
-		switch {
-		case !httpguts.ValidHeaderFieldName(header) || !httpguts.ValidHeaderFieldValue(s.Headers[header]):
-			fault("headers: %q is no header, or its value is none", header)
-		case slices.Contains(ownHeaders, http.CanonicalHeaderKey(header)):
-			fault("headers: %q is one that a sink sets itself", header)
-		}
-	}
+	headerFaults(s.Headers, "a sink", fault)
 	for _, file := range []struct{ key, path string }{
 		{"secret_file", s.SecretFile}, {"ca_file", s.CAFile}, {"cert_file", s.CertFile}, {"key_file", s.KeyFile},
 	} {

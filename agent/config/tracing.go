@@ -2,12 +2,7 @@ package config
 
 import (
 	"fmt"
-	"maps"
-	"net/http"
 	"net/url"
-	"slices"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // Tracing is where traces are sent.
@@ -38,17 +33,7 @@ func (t Tracing) validate() (errs []error) {
 	if len(t.Headers) > 0 && t.Endpoint == "" {
 		fault("headers: there is no endpoint that they would be sent to")
 	}
-	if len(t.Headers) > maxSinkHeaders {
-		fault("headers: %d are more than %d", len(t.Headers), maxSinkHeaders)
-	}
-	for _, header := range slices.Sorted(maps.Keys(t.Headers)) {
-		switch {
-		case !httpguts.ValidHeaderFieldName(header) || !httpguts.ValidHeaderFieldValue(t.Headers[header]):
-			fault("headers: %q is no header, or its value is none", header)
-		case slices.Contains(ownHeaders, http.CanonicalHeaderKey(header)):
-			fault("headers: %q is one that the agent sets itself", header)
-		}
-	}
+	headerFaults(t.Headers, "the agent", fault)
 	return errs
 }
 

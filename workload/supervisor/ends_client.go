@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -117,15 +118,6 @@ func (f *follower) startedBeside(id, other string) {
 	f.beside[other] = append(f.beside[other], id)
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // read reads what is told, until the connection ends.
 func (f *follower) read(resp *http.Response) error {
 	defer resp.Body.Close()
@@ -163,7 +155,7 @@ func (c *Client) follow(ctx context.Context) (*follower, error) {
 func (c *Client) following() *follower {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.follower == nil || isClosed(c.follower.lost) {
+	if c.follower == nil || wake.IsClosed(c.follower.lost) {
 		return nil
 	}
 	return c.follower

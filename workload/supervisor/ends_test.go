@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/registry"
@@ -44,7 +45,7 @@ func (h *holding) end(exit *structs.ExitResult) {
 }
 
 func (h *holding) Status() *workload.Status {
-	if isClosed(h.ended) {
+	if wake.IsClosed(h.ended) {
 		return &workload.Status{ID: h.id, State: workload.Exited, Exit: h.exit}
 	}
 	return &workload.Status{ID: h.id, State: workload.Running}
@@ -212,7 +213,7 @@ func TestAnEndingIsKnownOnce(t *testing.T) {
 	f.drop(e) // that was not this one
 	f.found(next, found{Run: 8})
 	f.heard(ended{Run: 8, ID: "of another supervisor", Exit: killed})
-	require.False(t, isClosed(next.known))
+	require.False(t, wake.IsClosed(next.known))
 	f.heard(ended{Run: 8, ID: "a", Exit: exitOf("a")})
 	require.Equal(t, exitOf("a"), next.exit)
 	side, _ := f.expect("a/side")
@@ -222,7 +223,7 @@ func TestAnEndingIsKnownOnce(t *testing.T) {
 	require.Empty(t, f.byID)
 	require.Empty(t, f.beside)
 	f.heard(ended{Run: 9, ID: "a/side"})
-	require.True(t, isClosed(side.known))
+	require.True(t, wake.IsClosed(side.known))
 	require.Empty(t, f.runs)
 }
 
