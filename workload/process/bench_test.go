@@ -49,3 +49,13 @@ func BenchmarkStart(b *testing.B) {
 		}))
 	}
 }
+
+// As BenchmarkStart, with a root, namespaces and limits.
+func BenchmarkIsolatedStart(b *testing.B) {
+	w := newWorld(b)
+	for b.Loop() {
+		spec := w.isolated("")
+		spec.Process.Command, spec.Process.Args, spec.Logs.Disabled = "/bin/sleep", []string{"1000"}, true
+		require.NoError(b, w.s.Start(b.Context(), spec))
+	}
+}

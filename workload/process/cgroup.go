@@ -151,12 +151,20 @@ func removeLeft(parent string) {
 // child makes a cgroup in this one.
 func (g cgroup) child(name string) (cgroup, error) {
 	c := cgroup(filepath.Join(string(g), name))
-	return c, os.MkdirAll(string(c), 0o755)
+	return c, makeGroup(string(c))
+}
+
+// makeGroup makes a cgroup, unless it is there, and those that it is in.
+func makeGroup(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err == nil {
+		return nil
+	}
+	return os.MkdirAll(dir, 0o755)
 }
 
 // kill kills all processes in the cgroup and below, also those that are being forked.
 func (g cgroup) kill() error {
-	return os.WriteFile(filepath.Join(string(g), "cgroup.kill"), []byte("1"), 0)
+	return writeFile(filepath.Join(string(g), "cgroup.kill"), "1")
 }
 
 // remove removes the cgroup and those below it once the killed processes are gone.
@@ -184,6 +192,9 @@ func (g cgroup) clear() error {
 }
 
 func (g cgroup) removeEmpty() error {
+	if os.Remove(string(g)) == nil { // nearly all have none below them
+		return nil
+	}
 	var dirs []string
 	err := filepath.WalkDir(string(g), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {

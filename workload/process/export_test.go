@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// MinMemory is the least memory that an isolated process may have.
+const MinMemory = minMemory
+
 // KeepOthersOut has no runtime of another process tidy up among those whose names begin
 // with this one and a slash, until it is let go of.
 func KeepOthersOut(name string) (letGo func() error, err error) {

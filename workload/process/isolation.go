@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -84,7 +85,7 @@ func tryNamespaces() error {
 	defer func() { _ = os.RemoveAll(root) }() // it holds empty directories
 	p := newProcess(&workload.Spec{}, hclog.NewNullLogger())
 	defer p.release()
-	err = p.forkShim(context.Background(), &isolate.Spec{Root: root, User: isolate.User{UID: 65534, GID: 65534}}, s, "")
+	err = p.startIsolated(context.Background(), &isolate.Spec{Root: root, User: isolate.User{UID: 65534, GID: 65534}}, s, "")
 	if err == nil {
 		reap(p.child.pid)
 	}
@@ -112,6 +113,8 @@ func checkIsolated(spec *workload.Spec) error {
 		switch {
 		case !filepath.IsAbs(target) || target == "/":
 			return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount of %s: %q is not an absolute path below the root", m.HostPath, m.GuestPath))
+		case target == "/proc" || strings.HasPrefix(target, "/proc/"):
+			return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount of %s: %q is in /proc, which is the kernel's", m.HostPath, m.GuestPath))
 		case targets[target]:
 			return abi.NewError(abi.InvalidArgument, fmt.Sprintf("two mounts at %s", target))
 		}
@@ -178,10 +181,80 @@ func describe(spec *workload.Spec, c *syscall.Credential, env []string) *isolate
 	return s
 }
 
-// forkShim starts this program once more, in namespaces of its own unless it is bare, and
-// within the process's limits, and returns when it has executed the command. On an error it
-// has ended.
-func (p *process) forkShim(ctx context.Context, target *isolate.Spec, s *spawner, group cgroup) error {
+// startIsolated builds the process's root and forks it, within its limits, and returns when it
+// has executed the command. On an error it has ended.
+func (p *process) startIsolated(ctx context.Context, target *isolate.Spec, s *spawner, group cgroup) error {
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p.mu.Lock()
+	p.first, p.cancelStart = true, cancel
+	p.mu.Unlock()
+	err := p.prepareAndFork(starting, target, s, group)
+	p.mu.Lock()
+	p.cancelStart = nil
+	killed := p.killed
+	p.mu.Unlock()
+	if starting.Err() == nil && !killed {
+		return err
+	}
+	if err == nil {
+		p.abandon()
+	}
+	switch {
+	case ctx.Err() == nil:
+		return errStopped
+	case errors.Is(err, ctx.Err()): // and why it waited
+		return err
+	}
+	return ctx.Err()
+}
+
+func (p *process) prepareAndFork(ctx context.Context, target *isolate.Spec, s *spawner, group cgroup) error {
+	network, err := p.openNetwork()
+	if err != nil {
+		return err
+	}
+	if network != nil {
+		defer network.Close()
+	}
+	target.OwnNetwork = p.noNetwork()
+	c := &command{cores: p.cores()}
+	c.prepared, err = isolate.Prepare(ctx, target, network)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return err
+	case err != nil:
+		return abi.Flat(err)
+	}
+	defer c.prepared.Close()
+	if p.limits != nil {
+		c.bounds, err = p.limits.doors()
+		defer closeAll(c.bounds)
+		if err != nil {
+			return err
+		}
+	}
+	if group != "" { // where a command is read from may not answer
+		defer context.AfterFunc(ctx, func() { _ = group.kill() })()
+	}
+	if err := p.fork(c, s, group); err != nil {
+		return abi.Flat(err)
+	}
+	return nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // what was written was written
+	}
+}
+
+// errStopped is why a start failed that was not to be any more.
+var errStopped = abi.NewError(abi.Cancelled, "it was stopped while it was starting")
+
+// startBare starts this program once more, within the process's limits, and returns when it has
+// become what target says and has executed the command. On an error it has ended.
+func (p *process) startBare(ctx context.Context, target *isolate.Spec, s *spawner, group cgroup) error {
 	program, err := shimProgram()
 	if err != nil {
 		return err
@@ -192,9 +265,6 @@ func (p *process) forkShim(ctx context.Context, target *isolate.Spec, s *spawner
 	}
 	defer handshake.close()
 	c := &command{path: program, args: []string{isolate.Program}, dir: "/", extra: handshake.files(), cores: p.cores()}
-	if !target.Bare {
-		p.first, c.namespaces = true, isolate.CloneFlags
-	}
 	if p.noNetwork() {
 		target.OwnNetwork = true
 		c.namespaces |= unix.CLONE_NEWNET
@@ -210,7 +280,7 @@ func (p *process) forkShim(ctx context.Context, target *isolate.Spec, s *spawner
 		err = ctx.Err()
 	}
 	if err != nil && ctx.Err() == nil && p.wasKilled() {
-		err = abi.NewError(abi.Cancelled, "it was stopped while it was starting")
+		err = errStopped
 	}
 	if err != nil {
 		p.abandon()

@@ -2,20 +2,24 @@ package process_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
@@ -94,6 +98,7 @@ func TestLinksInARootLeadNowhereElse(t *testing.T) {
 
 func TestAFailedIsolationIsReportedInOneLine(t *testing.T) {
 	w := newWorld(t)
+	before := openFiles(t)
 	for name, c := range map[string]struct {
 		change func(s *workload.Spec)
 		code   abi.Code
@@ -116,6 +121,9 @@ func TestAFailedIsolationIsReportedInOneLine(t *testing.T) {
 		"no such device": {func(s *workload.Spec) {
 			s.Process.Isolated.Devices = []workload.Device{{GuestPath: "/dev/x", HostPath: "/dev/none"}}
 		}, abi.NotFound, "device /dev/none: no such file or directory"},
+		"in /proc":         {func(s *workload.Spec) { w.mountLast(s, "/proc/mine") }, abi.InvalidArgument, `"/proc/mine" is in /proc, which is the kernel's`},
+		"over /proc":       {func(s *workload.Spec) { w.mountLast(s, "/proc/") }, abi.InvalidArgument, `"/proc/" is in /proc, which is the kernel's`},
+		"a zero byte":      {func(s *workload.Spec) { s.Process.Args = []string{"a\x00b"} }, abi.Unknown, `"a\x00b" has a zero byte in it: invalid argument`},
 		"in what is fixed": {func(s *workload.Spec) { w.mountLast(s, "/usr/none/deep") }, abi.FailedPrecondition, "at /usr/none/deep: read-only file system"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,6 +143,96 @@ func TestAFailedIsolationIsReportedInOneLine(t *testing.T) {
 		})
 	}
 	require.Empty(t, w.s.Groups(), "nothing is left of them")
+	require.LessOrEqual(t, openFiles(t), before, "and no file is open")
+}
+
+// Roots are built by threads of the supervisor, which stays where it is.
+func TestTheSupervisorStaysInItsNamespaces(t *testing.T) {
+	w := newWorld(t)
+	where := func() (places []string) {
+		for _, name := range []string{"ns/mnt", "ns/net", "ns/pid", "ns/pid_for_children", "ns/ipc", "ns/uts", "root", "cwd"} {
+			place, err := os.Readlink("/proc/self/" + name)
+			require.NoError(t, err)
+			places = append(places, place)
+		}
+		return places
+	}
+	before, files := where(), openFiles(t)
+	var starts sync.WaitGroup
+	for range 20 {
+		specs := []*workload.Spec{w.isolated("true"), w.isolated("true")}
+		specs[1].Process.Network = workload.NoNetwork
+		for _, spec := range specs {
+			starts.Go(func() {
+				if err := w.s.Start(w.context(), spec); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	starts.Wait()
+	require.Equal(t, before, where())
+	require.Eventually(t, func() bool { return openFiles(t) <= files }, testTimeout, time.Millisecond)
+}
+
+// A file system that does not answer holds up the start that asks it, until it is told to end, and
+// no other.
+func TestAFileSystemThatDoesNotAnswerHoldsUpItsOwnStartOnly(t *testing.T) {
+	w := newWorld(t)
+	dir, server := mountSilent(t)
+	held := w.isolated("true")
+	held.Process.Isolated.Mounts = append(held.Process.Isolated.Mounts, workload.Mount{GuestPath: "/data", HostPath: filepath.Join(dir, "sub")})
+	ctx, cancel := context.WithCancel(w.context())
+	started := make(chan error, 1)
+	go func() { started <- w.s.Start(ctx, held) }()
+	result, _ := w.finish(w.isolated("true"))
+	require.True(t, result.Successful())
+	select {
+	case err := <-started:
+		t.Fatal("it was started, or not: ", err)
+	default:
+	}
+	before := openFiles(t)
+	cancel()
+	require.ErrorIs(t, <-started, context.Canceled)
+	stopped := w.isolated("true")
+	stopped.Process.Isolated.Mounts = held.Process.Isolated.Mounts
+	go func() { started <- w.s.Start(w.context(), stopped) }()
+	require.Eventually(t, func() bool { return w.s.Signal(w.context(), stopped.ID, "SIGKILL") == nil }, testTimeout, time.Millisecond)
+	require.Equal(t, abi.Cancelled, abi.CodeOf(<-started), "so does a signal")
+	require.NoError(t, server.Close())
+	require.Eventually(t, func() bool { return openFiles(t) < before }, testTimeout, time.Millisecond, "nothing of it is left once the file system has gone")
+}
+
+// mountSilent mounts a file system whose server answers nothing until it is closed.
+func mountSilent(t *testing.T) (dir string, server *os.File) {
+	t.Helper()
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skip("this machine has no file systems of programs: ", err)
+	}
+	server = os.NewFile(uintptr(fd), "/dev/fuse")
+	t.Cleanup(func() { _ = server.Close() })
+	dir = t.TempDir()
+	require.NoError(t, unix.Mount("silent", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd)))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	return dir, server
+}
+
+// The kernel looks for what to kill for want of memory among all that share some with the
+// process, and until its command is executed that is this process.
+func TestACommandWithMoreArgumentsThanMemoryEndsAlone(t *testing.T) {
+	w := newWorld(t)
+	spec := w.isolated("true")
+	spec.MemoryMaxBytes = process.MinMemory
+	spec.Process.Command, spec.Process.Args = "/bin/true", nil
+	for range 15 {
+		spec.Process.Args = append(spec.Process.Args, strings.Repeat("x", 128<<10-1))
+	}
+	if err := w.s.Start(w.context(), spec); err == nil {
+		w.wait(spec)
+	}
+	require.True(t, func() bool { result, _ := w.finish(w.isolated("true")); return result.Successful() }())
 }
 
 func (w *world) mountLast(s *workload.Spec, target string) {

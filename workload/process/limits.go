@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -141,7 +142,7 @@ func (l *limiter) find(name string, group cgroup) *limits {
 
 func (l *limiter) make(made *limits, spec *workload.Spec) error {
 	for _, dir := range made.v1 {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := makeGroup(dir); err != nil {
 			return err
 		}
 	}
@@ -254,14 +255,18 @@ func (l *limits) setMemory(bytes uint64, up bool) error {
 	return nil
 }
 
-// writeFile writes to a file of the kernel's, which it makes itself.
+// writeFile writes to a file of the kernel's, which it makes itself. Nothing has to be waited for there, as
+// package os would.
 func writeFile(path, value string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	_, err = f.WriteString(value)
-	return errors.Join(err, f.Close())
+	defer func() { _ = unix.Close(fd) }() // what was written was written
+	if _, err := unix.Write(fd, []byte(value)); err != nil {
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
 }
 
 // file returns the path of a file of a controller.
@@ -281,6 +286,19 @@ func (l *limits) enter(pid int) error {
 		}
 	}
 	return nil
+}
+
+// doors are files that bound a process which writes 0 to each of them. The caller closes them,
+// also on an error.
+func (l *limits) doors() (files []*os.File, err error) {
+	for controller := range l.v1 {
+		f, err := os.OpenFile(l.file(controller, "cgroup.procs"), os.O_WRONLY, 0)
+		if err != nil {
+			return files, noCgroup(err)
+		}
+		files = append(files, f)
+	}
+	return files, nil
 }
 
 // remove removes the cgroups once their processes are gone; that of v2 is the tree's.

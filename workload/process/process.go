@@ -46,6 +46,8 @@ type process struct {
 	tree   tree // nil: not started yet, or ended
 	paused bool // it is not to be followed for now
 	killed bool
+	// cancelStart ends the start of one that is isolated; nil: it is not being started.
+	cancelStart context.CancelFunc
 	// killedFor is the signal that stood for a kill; 0: none did.
 	killedFor syscall.Signal
 	// memoryMost is the most that it used, as the kernel counted; nil: it did not.
@@ -126,8 +128,11 @@ func (p *process) launch(ctx context.Context, s *spawner, group cgroup) (err err
 	if p.logs, err = tasklog.Open(spec.ID, spec.Logs, p.logger); err != nil {
 		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("log files: %v", err))
 	}
-	if target != nil {
-		return p.forkShim(ctx, target, s, group)
+	switch {
+	case target != nil && target.Bare:
+		return p.startBare(ctx, target, s, group)
+	case target != nil:
+		return p.startIsolated(ctx, target, s, group)
 	}
 	c := &command{
 		path:       spec.Process.Command,
@@ -170,13 +175,15 @@ func (p *process) fork(c *command, s *spawner, group cgroup) error {
 		defer end.Close()
 		*stream.drain, *stream.end = d, end.Fd()
 	}
-	network, err := p.openNetwork()
-	if err != nil {
-		return err
-	}
-	if network != nil {
-		defer network.Close()
-		c.network = int(network.Fd())
+	if c.prepared == nil {
+		network, err := p.openNetwork()
+		if err != nil {
+			return err
+		}
+		if network != nil {
+			defer network.Close()
+			c.network = int(network.Fd())
+		}
 	}
 	if group != "" {
 		if c.cgroup, err = os.Open(string(group)); err != nil {
@@ -350,7 +357,7 @@ func (p *process) signal(ctx context.Context, number syscall.Signal) bool {
 func (p *process) trySignal(number syscall.Signal, ran *string, last bool) (sent, decided bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.tree == nil {
+	if p.tree == nil && p.cancelStart == nil {
 		return false, true
 	}
 	does := handled
@@ -363,7 +370,7 @@ func (p *process) trySignal(number syscall.Signal, ran *string, last bool) (sent
 	case does == deadly:
 		p.killedFor = number
 	case number != syscall.SIGKILL:
-		return syscall.Kill(p.child.pid, number) == nil, true
+		return p.tree == nil || syscall.Kill(p.child.pid, number) == nil, true
 	}
 	p.killLocked()
 	return true, true
@@ -379,6 +386,9 @@ func (p *process) Kill() {
 // killLocked ends the process, or the start of one that is not there yet. The lock is held.
 func (p *process) killLocked() {
 	p.killed = true
+	if p.cancelStart != nil {
+		p.cancelStart()
+	}
 	if p.tree == nil {
 		return
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/workload/namespace"
+	"github.com/wasmnode/wasmnode/workload/process/forkexec"
+	"github.com/wasmnode/wasmnode/workload/process/isolate"
 	"github.com/wasmnode/wasmnode/workload/process/program"
 )
 
@@ -100,6 +102,11 @@ type command struct {
 	cores      []uint32  // see [workload.Process]
 	joins      int       // the pidfd of one whose process namespace it begins in; 0: this process's own
 	network    int       // a file of a network namespace that it begins in, or the pidfd of one in it; 0: this process's own
+
+	// What follows is of one whose root was prepared, which does not have what is said above but
+	// its streams, cgroup and cores.
+	prepared *isolate.Prepared
+	bounds   []*os.File // files of cgroups by which it enters them
 }
 
 // child is a process that was started. It is to be waited for.
@@ -109,8 +116,36 @@ type child struct {
 }
 
 // spawn starts a command as the leader of a new session.
-func (s *spawner) spawn(c *command) (child, error) {
-	started := child{pidfd: -1}
+func (s *spawner) spawn(c *command) (started child, err error) {
+	fork := s.fork
+	if c.prepared != nil {
+		fork = forkPrepared
+	}
+	forked := make(chan error)
+	s.requests <- func() {
+		forked <- onCores(c.cores, func() error {
+			failpoint.Here("fork")
+			err := fork(c, &started)
+			failpoint.Here("forked")
+			return err
+		})()
+	}
+	if err := <-forked; errors.Is(err, errCores) {
+		started.abandon()
+		return child{}, abi.NewError(abi.InvalidArgument, err.Error())
+	} else if err != nil {
+		return child{}, err
+	}
+	if started.pidfd < 0 {
+		started.abandon()
+		return child{}, abi.NewError(abi.Unimplemented, "processes need Linux 5.4 or later")
+	}
+	return started, nil
+}
+
+// fork forks one that is executed at once.
+func (s *spawner) fork(c *command, started *child) error {
+	started.pidfd = -1
 	attributes := &syscall.SysProcAttr{
 		Setsid:     true,
 		Setctty:    c.terminal, // Ctty 0: standard input
@@ -125,29 +160,41 @@ func (s *spawner) spawn(c *command) (child, error) {
 	if c.cgroup != nil {
 		attributes.UseCgroupFD, attributes.CgroupFD = true, int(c.cgroup.Fd())
 	}
-	forked := make(chan error)
-	s.requests <- func() {
-		fork := onCores(c.cores, func() (err error) {
-			failpoint.Here("fork")
+	err := s.within(namespace.Networks, c.network, func() error {
+		return s.within(namespace.Processes, c.joins, func() (err error) {
 			started.pid, err = syscall.ForkExec(c.path, c.args, &syscall.ProcAttr{
 				Dir: c.dir, Env: c.env, Files: append([]uintptr{c.stdin, c.stdout, c.stderr}, c.extra...), Sys: attributes,
 			})
-			failpoint.Here("forked")
 			return err
 		})
-		forked <- s.within(namespace.Networks, c.network, func() error { return s.within(namespace.Processes, c.joins, fork) })
+	})
+	if err != nil {
+		return program.Failure("command "+c.path, err, abi.InvalidArgument)
 	}
-	if err := <-forked; errors.Is(err, errCores) {
-		started.abandon()
-		return child{}, abi.NewError(abi.InvalidArgument, err.Error())
-	} else if err != nil {
-		return child{}, program.Failure("command "+c.path, err, abi.InvalidArgument)
+	return nil
+}
+
+// forkPrepared forks one that makes itself what was prepared.
+func forkPrepared(c *command, started *child) error {
+	var calls forkexec.Calls
+	calls.Add(nil, unix.SYS_SETSID)
+	for _, file := range c.bounds {
+		calls.Add(func(e syscall.Errno) error { return noCgroup(e) }, unix.SYS_WRITE, file.Fd(), calls.Text("0"), 1)
 	}
-	if started.pidfd < 0 {
-		started.abandon()
-		return child{}, abi.NewError(abi.Unimplemented, "processes need Linux 5.4 or later")
+	for fd, file := range []uintptr{c.stdin, c.stdout, c.stderr} {
+		calls.Add(nil, unix.SYS_DUP3, file, uintptr(fd), 0)
 	}
-	return started, nil
+	calls.Append(c.prepared.Calls())
+	cgroup := -1
+	if c.cgroup != nil {
+		cgroup = int(c.cgroup.Fd())
+	}
+	made, err := forkexec.Start(isolate.CloneFlags, cgroup, &calls)
+	if refused := (*os.SyscallError)(nil); errors.As(err, &refused) {
+		return program.Failure("a new process", refused, abi.Unimplemented)
+	}
+	*started = child{made.PID, made.PIDFD}
+	return err
 }
 
 // abandon ends a child, if it was started, that nobody is to know.

@@ -6,8 +6,11 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/workload/process/forkexec"
 )
 
 // resources are the limits that a process may be given, by name: those by which it gets nothing
@@ -33,13 +36,14 @@ func HardLimit(name string) (hard uint64, known bool) {
 	return own.Max, true
 }
 
-func setLimits(limits []Limit) error {
+func setLimits(c *forkexec.Calls, limits []Limit) {
 	for _, l := range limits {
-		if err := unix.Setrlimit(resources[l.Name], &unix.Rlimit{Cur: l.Soft, Max: l.Hard}); err != nil {
-			return failed("limit "+l.Name, err)
-		}
+		setLimit(c, explainFailed("limit "+l.Name), resources[l.Name], unix.Rlimit{Cur: l.Soft, Max: l.Hard})
 	}
-	return nil
+}
+
+func setLimit(c *forkexec.Calls, explain func(syscall.Errno) error, resource int, to unix.Rlimit) {
+	c.Add(explain, unix.SYS_PRLIMIT64, 0, uintptr(resource), forkexec.Keep(c, &to), 0)
 }
 
 // adjustOOMScore is called while the node's /proc is there, and with the privileges that make

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/workload/process/forkexec"
 )
 
 // joinFD is the file descriptor where a process that is to join another's namespaces
@@ -12,6 +14,18 @@ const joinFD = 5
 
 // joined are the namespaces that are entered: the mounts, and with them the root.
 const joined = unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+
+// joinTask leaves the node's namespaces for a task's, and adds what gives a process the task's
+// privileges. It is in no scope of sockets: beside the task's processes it could see nothing of them.
+func joinTask(c *forkexec.Calls, s *Spec) error {
+	if err := join(); err != nil {
+		return err
+	}
+	limitFiles(c)
+	dropPrivileges(c, s.User, s.AddCapabilities, s.DropCapabilities)
+	endWithParent(c, reportFD, 0)
+	return filterSyscalls(c)
+}
 
 // join leaves the node's namespaces for those of a process that was isolated.
 func join() error {

@@ -6,23 +6,24 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/workload/process/forkexec"
 )
 
-// scopeSockets has this thread, and all that it executes and starts, refused connections to
+// socketScope is what has a thread, and all that it executes and starts, refused connections to
 // sockets of the machine that have a name and no file: those belong to the network, of
 // which no namespace is made, so that no permission guards them. Linux can do that since 6.12;
-// where it cannot, they stay in reach.
-func scopeSockets() error {
+// where it cannot, they stay in reach, and it is -1. The caller closes it.
+func socketScope() (ruleset int, err error) {
 	attributes := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}
-	ruleset, errno := newRuleset(&attributes)
+	made, errno := newRuleset(&attributes)
 	switch {
 	case errors.Is(errno, unix.ENOSYS), errors.Is(errno, unix.EOPNOTSUPP), errors.Is(errno, unix.E2BIG), errors.Is(errno, unix.EINVAL):
-		return nil
+		return -1, nil
 	case errno != 0:
-		return fmt.Errorf("landlock: %w", errno)
+		return -1, fmt.Errorf("landlock: %w", errno)
 	}
-	defer closeFD(int(ruleset))
-	return restrictSelf(ruleset)
+	return int(made), nil
 }
 
 func newRuleset(attributes *unix.LandlockRulesetAttr) (ruleset uintptr, errno unix.Errno) {
@@ -30,10 +31,7 @@ func newRuleset(attributes *unix.LandlockRulesetAttr) (ruleset uintptr, errno un
 	return ruleset, errno
 }
 
-// restrictSelf holds this thread to a set of rules, and all that it executes and starts.
-func restrictSelf(ruleset uintptr) error {
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
-		return fmt.Errorf("landlock: %w", errno)
-	}
-	return nil
+// restrictSelf adds what holds a thread to a set of rules, and all that it executes and starts.
+func restrictSelf(c *forkexec.Calls, ruleset int) {
+	c.Add(explain("landlock"), unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset))
 }

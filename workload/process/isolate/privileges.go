@@ -1,10 +1,14 @@
 package isolate
 
 import (
-	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/workload/process/forkexec"
 )
 
 // The capabilities that root keeps: over files that it can see, its own processes, and
@@ -15,68 +19,50 @@ const rootCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.
 // userCapabilities are what all others have: ports below 1024, which jobs ask for.
 const userCapabilities = 1 << unix.CAP_NET_BIND_SERVICE
 
-// dropPrivileges makes this thread one of a user, with few capabilities and no way to
-// more.
-func dropPrivileges(u User, add, drop Capabilities) error {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("no_new_privs: %w", err)
-	}
+// dropPrivileges adds what makes a thread one of a user, with few capabilities and no way to more.
+func dropPrivileges(c *forkexec.Calls, u User, add, drop Capabilities) {
+	prctl(c, "no_new_privs", unix.PR_SET_NO_NEW_PRIVS, 1)
 	keep := uint64(userCapabilities)
 	if u.UID == 0 {
 		keep = rootCapabilities
 	}
 	keep = keep&^uint64(drop) | uint64(add)
-	if err := dropBounding(keep); err != nil {
-		return err
-	}
-	if err := changeUser(u); err != nil {
-		return err
-	}
-	return setCapabilities(keep, u.UID != 0)
-}
-
-// dropBounding leaves those capabilities that may be had at most.
-func dropBounding(keep uint64) error {
-	for c := uintptr(0); c < 64; c++ {
-		if keep&(1<<c) != 0 {
-			continue
-		}
-		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
-		if errors.Is(err, unix.EINVAL) { // the kernel knows no more
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("dropping capability %d: %w", c, err)
+	for capability := range lastCapability() + 1 { // those that may be had at most
+		if keep&(1<<capability) == 0 {
+			prctl(c, fmt.Sprint("dropping capability ", capability), unix.PR_CAPBSET_DROP, capability)
 		}
 	}
-	return nil
+	changeUser(c, u)
+	setCapabilities(c, keep, u.UID != 0)
 }
 
-// changeUser changes the user of this thread, which keeps its capabilities.
-func changeUser(u User) error {
-	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("keeping capabilities: %w", err)
+// lastCapability is the highest that the kernel knows.
+var lastCapability = sync.OnceValue(func() (last uintptr) {
+	for {
+		if _, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_CAPBSET_READ, last+1, 0); errno != 0 {
+			return last
+		}
+		last++
 	}
-	groups := make([]int, len(u.Groups))
-	for i, g := range u.Groups {
-		groups[i] = int(g)
+})
+
+// changeUser adds what changes the user of a thread, which keeps its capabilities.
+func changeUser(c *forkexec.Calls, u User) {
+	prctl(c, "keeping capabilities", unix.PR_SET_KEEPCAPS, 1)
+	groups := uintptr(0)
+	if len(u.Groups) > 0 {
+		groups = forkexec.Keep(c, &slices.Clone(u.Groups)[0])
 	}
-	if err := unix.Setgroups(groups); err != nil {
-		return fmt.Errorf("groups %v: %w", groups, err)
-	}
-	if err := unix.Setresgid(int(u.GID), int(u.GID), int(u.GID)); err != nil {
-		return fmt.Errorf("group %d: %w", u.GID, err)
-	}
-	if err := unix.Setresuid(int(u.UID), int(u.UID), int(u.UID)); err != nil {
-		return fmt.Errorf("user %d: %w", u.UID, err)
-	}
-	return nil
+	c.Add(explain(fmt.Sprintf("groups %v", u.Groups)), unix.SYS_SETGROUPS, uintptr(len(u.Groups)), groups)
+	gid, uid := uintptr(u.GID), uintptr(u.UID)
+	c.Add(explain(fmt.Sprintf("group %d", u.GID)), unix.SYS_SETRESGID, gid, gid, gid)
+	c.Add(explain(fmt.Sprintf("user %d", u.UID)), unix.SYS_SETRESUID, uid, uid, uid)
 }
 
-// setCapabilities sets what this thread has; ambient: what it executes has them too.
-func setCapabilities(keep uint64, ambient bool) error {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
+// setCapabilities adds what sets those that a thread has; ambient: what it executes has them too.
+func setCapabilities(c *forkexec.Calls, keep uint64, ambient bool) {
+	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	data := new([2]unix.CapUserData)
 	for i := range data {
 		word := uint32(keep >> (32 * i))
 		data[i] = unix.CapUserData{Effective: word, Permitted: word}
@@ -84,16 +70,24 @@ func setCapabilities(keep uint64, ambient bool) error {
 			data[i].Inheritable = word
 		}
 	}
-	if err := unix.Capset(&header, &data[0]); err != nil {
-		return fmt.Errorf("capabilities: %w", err)
-	}
-	for c := uintptr(0); ambient && c < 64; c++ {
-		if keep&(1<<c) == 0 {
-			continue
-		}
-		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, c, 0, 0); err != nil {
-			return fmt.Errorf("ambient capability %d: %w", c, err)
+	c.Add(explain("capabilities"), unix.SYS_CAPSET, forkexec.Keep(c, header), forkexec.Keep(c, data))
+	for capability := uintptr(0); ambient && capability < 64; capability++ {
+		if keep&(1<<capability) != 0 {
+			prctl(c, fmt.Sprint("ambient capability ", capability), unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, capability)
 		}
 	}
-	return nil
+}
+
+func prctl(c *forkexec.Calls, what string, arguments ...uintptr) {
+	c.Add(explain(what), unix.SYS_PRCTL, arguments...)
+}
+
+// explain returns what makes an error of the number of one.
+func explain(what string) func(syscall.Errno) error {
+	return func(e syscall.Errno) error { return fmt.Errorf("%s: %w", what, e) }
+}
+
+// explainFailed is explain, with [failed].
+func explainFailed(what string) func(syscall.Errno) error {
+	return func(e syscall.Errno) error { return failed(what, e) }
 }

@@ -29,37 +29,44 @@ type taskDir struct {
 	path string // the node's
 }
 
-// enterRoot builds the root in namespaces that are this process's own, and leaves the
-// node's.
-func enterRoot(s *Spec) error {
+// enterRoot builds the root in a mount namespace that is this thread's own, and leaves the node's.
+// Proc is where /proc is to be mounted; the caller closes it.
+func enterRoot(s *Spec) (proc int, err error) {
 	// Nothing of what follows is to reach the node.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return failed("making mounts private", err)
+		return -1, failed("making mounts private", err)
 	}
 	fd, err := unix.Open(s.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return failed("root "+s.Root, err)
+		return -1, failed("root "+s.Root, err)
 	}
+	defer closeFD(fd)
 	task := taskDir{fd, s.Root}
 	// Before there is anything of the node's in it that a link could lead to.
 	for _, name := range s.Owned {
 		if err := (root{fd: fd}).give(name, s.User); err != nil {
-			return failed(name, err)
+			return -1, failed(name, err)
 		}
 	}
 	r, err := task.newRoot(s.Image)
 	if err != nil {
-		return err
+		return -1, err
 	}
-	if err := r.populate(s, task); err != nil {
-		return err
+	defer closeFD(r.fd)
+	if proc, err = r.populate(s, task); err != nil {
+		return -1, err
 	}
 	if s.ReadOnlyRoot {
 		if err := unix.MountSetattr(r.fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
-			return failed("making the root read-only", err)
+			closeFD(proc)
+			return -1, failed("making the root read-only", err)
 		}
 	}
-	return r.enter()
+	if err := r.enter(); err != nil {
+		closeFD(proc)
+		return -1, err
+	}
+	return proc, nil
 }
 
 // rootAttributes hold for all that is in a root.
@@ -73,7 +80,9 @@ func (t taskDir) newRoot(image *Mount) (root, error) {
 	}
 	tree, err := newTree()
 	if err == nil {
-		err = t.cover(tree)
+		if err = t.cover(tree); err != nil {
+			closeFD(tree)
+		}
 	}
 	if errors.Is(err, unix.EXDEV) && image != nil {
 		return root{}, leadsOut(what, *image)
@@ -136,15 +145,17 @@ func (r root) unlinkFixed() error {
 	return nil
 }
 
-func (r root) populate(s *Spec, task taskDir) error {
+// populate makes the root's directories and mounts, and opens that of the processes, which are
+// mounted once there are some.
+func (r root) populate(s *Spec, task taskDir) (proc int, err error) {
 	if r.own {
 		if err := r.unlinkFixed(); err != nil {
-			return err
+			return -1, err
 		}
 	}
-	for _, mount := range []func() error{r.mountProc, r.mountSys, r.mountDev} {
+	for _, mount := range []func() error{r.mountSys, r.mountDev} {
 		if err := mount(); err != nil {
-			return err
+			return -1, err
 		}
 	}
 	// What is nearer to the root comes first, or it would hide the others.
@@ -152,15 +163,18 @@ func (r root) populate(s *Spec, task taskDir) error {
 	slices.SortStableFunc(mounts, func(a, b Mount) int { return cmp.Compare(a.GuestPath, b.GuestPath) })
 	for _, m := range mounts {
 		if err := r.mount(m, task); err != nil {
-			return err
+			return -1, err
 		}
 	}
 	for _, d := range s.Devices {
 		if err := r.addDevice(d); err != nil {
-			return err
+			return -1, err
 		}
 	}
-	return nil
+	if proc, err = r.mountPoint("/proc", true); err != nil {
+		return -1, failed("mount /proc", err)
+	}
+	return proc, nil
 }
 
 // give makes a file or directory of the root a user's.

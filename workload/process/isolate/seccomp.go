@@ -3,11 +3,14 @@ package isolate
 import (
 	"fmt"
 	"slices"
-	"unsafe"
+	"sync"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/workload/process/forkexec"
 )
 
 // refused are the system calls that change the node or other namespaces, or that no
@@ -54,21 +57,29 @@ func otherNetlink() seccomp.ArgumentConditions {
 const namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// filterSyscalls has this thread, and all that it executes and starts, refused these
-// calls.
-func filterSyscalls() error {
-	info, err := arch.GetInfo("")
+// filterSyscalls adds what has a thread, and all that it executes and starts, refused these calls.
+func filterSyscalls(c *forkexec.Calls) error {
+	filters, err := filters()
 	if err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
-	if err := killForeign(uint32(info.ID)); err != nil {
-		return fmt.Errorf("seccomp: %w", err)
+	for _, f := range filters {
+		prctl(c, "seccomp", unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, forkexec.Keep(c, f))
+	}
+	return nil
+}
+
+// filters are made once: they are the same for all.
+var filters = sync.OnceValues(func() (made []*unix.SockFprog, err error) {
+	info, err := arch.GetInfo("")
+	if err != nil {
+		return nil, err
 	}
 	known := slices.DeleteFunc(slices.Clone(refused), func(name string) bool {
 		_, ok := info.SyscallNames[name]
 		return !ok
 	})
-	err = seccomp.LoadFilter(seccomp.Filter{Policy: seccomp.Policy{
+	policy := seccomp.Policy{
 		DefaultAction: seccomp.ActionAllow,
 		Syscalls: []seccomp.SyscallGroup{
 			{Names: known, Action: errno(unix.EPERM)},
@@ -86,24 +97,42 @@ func filterSyscalls() error {
 			// to clone.
 			{Names: []string{"clone3"}, Action: errno(unix.ENOSYS)},
 		},
-	}})
-	if err != nil {
-		return fmt.Errorf("seccomp: %w", err)
 	}
-	return nil
+	refuse, err := policy.Assemble()
+	if err != nil {
+		return nil, err
+	}
+	for _, instructions := range [][]bpf.Instruction{killForeign(uint32(info.ID)), refuse} {
+		program, err := assemble(instructions)
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, program)
+	}
+	return made, nil
+})
+
+func assemble(instructions []bpf.Instruction) (*unix.SockFprog, error) {
+	raw, err := bpf.Assemble(instructions)
+	if err != nil {
+		return nil, err
+	}
+	filter := make([]unix.SockFilter, len(raw))
+	for i, in := range raw {
+		filter[i] = unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
+	}
+	return &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}, nil
 }
 
 func errno(e unix.Errno) seccomp.Action { return seccomp.ActionErrno | seccomp.Action(e) }
 
 // killForeign ends a process that makes system calls by another architecture's numbers, as
 // 32-bit programs do: filters judge the own numbers only.
-func killForeign(native uint32) error {
-	filter := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 4}, // the architecture, in seccomp_data
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: native, Jt: 1},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_KILL_PROCESS},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+func killForeign(native uint32) []bpf.Instruction {
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: 4, Size: 4}, // the architecture, in seccomp_data
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: native, SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
 	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 }

@@ -7,19 +7,18 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/workload/namespace"
+	"github.com/wasmnode/wasmnode/workload/process/forkexec"
 	"github.com/wasmnode/wasmnode/workload/process/program"
 )
 
 // Program is the argument 0 by which this program knows that it is the new process.
 const Program = "wasmnode: isolating"
-
-// CloneFlags are the namespaces that the new process wants to have been made.
-const CloneFlags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
 // The file descriptors that the new process has besides its standard ones.
 const (
@@ -53,12 +52,11 @@ func run() error {
 	if err := json.NewDecoder(os.NewFile(specFD, "spec")).Decode(&spec); err != nil {
 		return fmt.Errorf("reading the spec: %w", err)
 	}
-	return isolateAndExecute(&spec)
+	return becomeAndExecute(&spec)
 }
 
-// isolateAndExecute replaces this process by the command, in a root and with privileges of the
-// command's own.
-func isolateAndExecute(s *Spec) error {
+// becomeAndExecute replaces this process by the command.
+func becomeAndExecute(s *Spec) error {
 	if err := adjustOOMScore(s.OOMScoreAdj); err != nil {
 		return err
 	}
@@ -67,61 +65,35 @@ func isolateAndExecute(s *Spec) error {
 			return failed("a network of its own", err)
 		}
 	}
-	if s.Bare {
-		return becomeAndExecute(s)
-	}
-	enter := enterRoot
+	become := becomeBare
 	if s.Join {
-		enter = func(*Spec) error { return join() }
+		become = joinTask
 	}
-	if err := enter(s); err != nil {
+	var c forkexec.Calls
+	if err := become(&c, s); err != nil {
 		return err
 	}
-	if err := limitFiles(); err != nil {
+	changeDir(&c, s)
+	if err := c.Make(); err != nil {
 		return err
-	}
-	if err := dropPrivileges(s.User, s.AddCapabilities, s.DropCapabilities); err != nil {
-		return err
-	}
-	if err := endWithParent(); err != nil {
-		return err
-	}
-	// A command that joins could see nothing of the processes if it was in a scope beside theirs.
-	if !s.Join {
-		if err := scopeSockets(); err != nil {
-			return err
-		}
-	}
-	if err := filterSyscalls(); err != nil {
-		return err
-	}
-	if s.Command == "" {
-		return nil
 	}
 	return execute(s)
 }
 
 // limitFiles leaves no memory images behind: they may hold secrets, and whoever
 // collects them on the node does so outside of the root.
-func limitFiles() error {
-	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
-		return fmt.Errorf("limit of memory images: %w", err)
-	}
-	return nil
+func limitFiles(c *forkexec.Calls) {
+	setLimit(c, explain("limit of memory images"), unix.RLIMIT_CORE, unix.Rlimit{})
 }
 
-// endWithParent has the process killed at the death of the thread that forked it, also
-// when that has come already: a change of user took the parent's signal away.
-func endWithParent() error {
-	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
-		return fmt.Errorf("parent-death signal: %w", err)
-	}
-	// There is no receiver any more: the parent, whose number is 0 here, has gone.
-	listener := []unix.PollFd{{Fd: reportFD}}
-	if _, err := unix.Poll(listener, 0); err == nil && listener[0].Revents&unix.POLLERR != 0 {
-		return errors.New("the supervisor has ended")
-	}
-	return nil
+// endWithParent adds what has a process killed at the death of the thread that forked it, also
+// when that has come already, which these events of a file tell: a change of user took the
+// parent's signal away, and the parent's number may be 0 here.
+func endWithParent(c *forkexec.Calls, fd int32, events int16) {
+	prctl(c, "parent-death signal", unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL))
+	file, now, blocked := &unix.PollFd{Fd: fd, Events: events}, new(unix.Timespec), &unix.Sigset_t{Val: [16]uint64{^uint64(0)}}
+	c.AddExpectingZero(func(syscall.Errno) error { return errors.New("the supervisor has ended") },
+		unix.SYS_PPOLL, forkexec.Keep(c, file), 1, forkexec.Keep(c, now), forkexec.Keep(c, blocked), 8)
 }
 
 // failed is the error for what could not be done, recoverable if it may succeed later.

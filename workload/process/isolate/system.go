@@ -12,30 +12,9 @@ import (
 // plainAttributes are for file systems that hold no programs and no devices.
 const plainAttributes = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
 
-// What of /proc and /sys tells about the node's hardware, kernel and keys more than a
-// task needs, and what changes the node: the lists that container runtimes have.
-var (
-	maskedInProc = []string{
-		"acpi", "asound", "interrupts", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list", "timer_stats",
-	}
-	maskedInSys    = []string{"devices/virtual/powercap", "firmware"}
-	readOnlyInProc = []string{"bus", "fs", "irq", "sys", "sysrq-trigger"}
-)
-
-// mountProc mounts the processes of this namespace.
-func (r root) mountProc() error {
-	proc, err := r.mountNew("proc", "/proc", plainAttributes)
-	if err != nil {
-		return err
-	}
-	defer closeFD(proc.fd)
-	for _, name := range readOnlyInProc {
-		if err := proc.ifThere(name, func(fd int) error { return proc.bind(fd, name, plainAttributes|unix.MOUNT_ATTR_RDONLY) }); err != nil {
-			return failed("making /proc/"+name+" read-only", err)
-		}
-	}
-	return proc.mask(maskedInProc)
-}
+// maskedInSys is what of /sys tells about the node's hardware and firmware more than a task needs:
+// the list that container runtimes have.
+var maskedInSys = []string{"devices/virtual/powercap", "firmware"}
 
 // mountSys mounts what programs ask about the machine.
 func (r root) mountSys() error {
@@ -49,34 +28,35 @@ func (r root) mountSys() error {
 
 // mask hides files and directories.
 func (r root) mask(names []string) error {
-	null, err := unix.Open("/dev/null", unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return failed("/dev/null", err)
-	}
-	defer closeFD(null)
 	for _, name := range names {
-		if err := r.ifThere(name, func(fd int) error { return r.hide(name, fd, null) }); err != nil {
+		if err := r.ifThere(name, func(fd int) error { return r.hide(name, fd) }); err != nil {
 			return failed("hiding "+path.Join(r.name, name), err)
 		}
 	}
 	return nil
 }
 
-// hide mounts nothing over a directory, and a device that is empty over a file.
-func (r root) hide(name string, fd, null int) error {
+func (r root) hide(name string, fd int) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return err
 	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return r.bind(null, name, unix.MOUNT_ATTR_RDONLY)
-	}
-	empty, err := r.mountNew("tmpfs", name, plainAttributes|unix.MOUNT_ATTR_RDONLY, "nr_inodes=1", "mode=555")
+	isDir := stat.Mode&unix.S_IFMT == unix.S_IFDIR
+	tree, err := nothing(isDir)
 	if err != nil {
 		return err
 	}
-	closeFD(empty.fd)
-	return nil
+	defer closeFD(tree)
+	return r.attach(tree, name, isDir)
+}
+
+// nothing returns a tree that hides what it is mounted over: an empty directory, or a device that
+// is empty.
+func nothing(isDir bool) (tree int, err error) {
+	if isDir {
+		return newFileSystem("tmpfs", plainAttributes|unix.MOUNT_ATTR_RDONLY, []string{"nr_inodes=1", "mode=555"})
+	}
+	return cloneTree(unix.AT_FDCWD, "/dev/null", unix.MOUNT_ATTR_RDONLY)
 }
 
 // ifThere calls f with a path of the root, if this kernel has it.

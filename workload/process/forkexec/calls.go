@@ -1,0 +1,129 @@
+package forkexec
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Calls are system calls that are made one after the other, until one fails. The zero value has
+// none. They are not for concurrent use.
+type Calls struct {
+	list    []call
+	explain []func(syscall.Errno) error
+	kept    []any // what the arguments point to
+	invalid error // one of them cannot be an argument; nil: all can
+}
+
+// call is one of them. Assembly knows where its fields are.
+type call struct {
+	number    uintptr
+	arguments [6]uintptr
+	chained   uintptr       // 1: the first argument is the result of the call before
+	most      uintptr       // a result above that is a failure
+	failed    syscall.Errno // how it did, once it did
+}
+
+// exceeded is how a call failed whose result was above the most.
+const exceeded = ^syscall.Errno(0)
+
+// Add adds a call. Explain makes an error of the number of one; nil: the error is that. An argument
+// that points to memory is made by [Calls.Text] or [Keep].
+func (c *Calls) Add(explain func(syscall.Errno) error, number uintptr, arguments ...uintptr) {
+	one := call{number: number, most: ^uintptr(0)}
+	copy(one.arguments[:], arguments)
+	if explain == nil {
+		explain = func(e syscall.Errno) error { return e }
+	}
+	c.list, c.explain = append(c.list, one), append(c.explain, explain)
+}
+
+// AddExpectingZero is Add for a call that fails also if its result is not 0. The number is
+// [syscall.Errno] 0 then.
+func (c *Calls) AddExpectingZero(explain func(syscall.Errno) error, number uintptr, arguments ...uintptr) {
+	c.Add(explain, number, arguments...)
+	c.list[len(c.list)-1].most = 0
+}
+
+// Reopen adds a call after one that opens a file: the file is at this descriptor then, closed
+// on exec, whatever was there before.
+func (c *Calls) Reopen(explain func(syscall.Errno) error, fd int) {
+	c.Add(explain, unix.SYS_DUP3, 0, uintptr(fd), unix.O_CLOEXEC)
+	c.list[len(c.list)-1].chained = 1
+}
+
+// Text returns an argument that points to a text and the zero after it. One with a zero in it is
+// refused when the calls are made.
+func (c *Calls) Text(s string) uintptr {
+	text := c.terminated([]string{s})
+	return Keep(c, &text[0])
+}
+
+// Texts returns an argument that points to a list of such texts, as execve(2) wants it.
+func (c *Calls) Texts(list []string) uintptr {
+	text := c.terminated(list)
+	pointers := make([]*byte, len(list)+1)
+	for i, s := range list {
+		pointers[i] = &text[0]
+		text = text[len(s)+1:]
+	}
+	return Keep(c, &pointers[0])
+}
+
+// terminated is the texts, each with a zero after it.
+func (c *Calls) terminated(list []string) (all []byte) {
+	for _, s := range list {
+		if strings.IndexByte(s, 0) >= 0 {
+			c.invalid = fmt.Errorf("%q has a zero byte in it: %w", s, unix.EINVAL)
+		}
+		all = append(append(all, s...), 0)
+	}
+	return all
+}
+
+// Keep returns an argument that points to what p points to, which stays until the calls were made.
+func Keep[T any](c *Calls, p *T) uintptr {
+	c.kept = append(c.kept, p) // by which it is on the heap, where nothing is moved
+	return uintptr(unsafe.Pointer(p))
+}
+
+// Append adds the calls of another.
+func (c *Calls) Append(other *Calls) {
+	c.list, c.explain, c.kept = append(c.list, other.list...), append(c.explain, other.explain...), append(c.kept, other.kept...)
+	c.invalid = errors.Join(c.invalid, other.invalid)
+}
+
+// Make has the calling thread make the calls. Its goroutine has to be locked to it where they change
+// the thread. The error is that of the first which failed; those after it are not made.
+func (c *Calls) Make() error {
+	if len(c.list) == 0 || c.invalid != nil {
+		return c.invalid
+	}
+	makeCalls(&c.list[0], uintptr(len(c.list)))
+	runtime.KeepAlive(c)
+	return c.err()
+}
+
+// err explains the call that failed; nil: none did.
+func (c *Calls) err() error {
+	for i, one := range c.list {
+		switch one.failed {
+		case 0:
+		case exceeded:
+			return c.explain[i](0)
+		default:
+			return c.explain[i](one.failed)
+		}
+	}
+	return nil
+}
+
+// makeCalls makes them by this thread. It is written in assembly.
+//
+//go:noescape
+func makeCalls(first *call, count uintptr)

@@ -1,0 +1,227 @@
+package forkexec_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/workload/process/forkexec"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func execute(c *forkexec.Calls, command string, args ...string) {
+	c.Add(explain("command "+command), unix.SYS_EXECVE, c.Text(command), c.Texts(append([]string{command}, args...)), c.Texts([]string{"GREETING=hello"}))
+}
+
+func explain(what string) func(syscall.Errno) error {
+	return func(e syscall.Errno) error { return fmt.Errorf("%s: %w", what, e) }
+}
+
+// start starts a process on a thread that stays, which is the process's parent.
+func start(t *testing.T, calls *forkexec.Calls) (forkexec.Child, error) {
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	child, err := forkexec.Start(0, -1, calls)
+	if err == nil {
+		t.Cleanup(func() { require.NoError(t, unix.Close(child.PIDFD)) })
+	}
+	return child, err
+}
+
+func wait(t *testing.T, child forkexec.Child) (status unix.WaitStatus) {
+	t.Helper()
+	_, err := unix.Wait4(child.PID, &status, 0, nil)
+	require.NoError(t, err)
+	return status
+}
+
+// outputOf returns what a process writes, to whose calls one to execute something is added.
+func outputOf(t *testing.T, calls *forkexec.Calls, command string, args ...string) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	for _, fd := range []uintptr{1, 2} {
+		calls.Add(nil, unix.SYS_DUP3, w.Fd(), fd, 0)
+	}
+	execute(calls, command, args...)
+	child, err := start(t, calls)
+	require.NoError(t, w.Close())
+	require.NoError(t, err)
+	text, err := io.ReadAll(r)
+	require.NoError(t, err)
+	require.Zero(t, wait(t, child), string(text))
+	return strings.TrimSpace(string(text))
+}
+
+func TestAProcessMakesItsCallsAndThenExecutesTheCommand(t *testing.T) {
+	var calls forkexec.Calls
+	dir := t.TempDir()
+	calls.Add(nil, unix.SYS_SETSID)
+	calls.Add(nil, unix.SYS_CHDIR, calls.Text(dir))
+	require.Equal(t, dir+" hello a  b", outputOf(t, &calls, "/bin/sh", "-c", `echo "$(pwd) $GREETING $1"`, "sh", "a  b"))
+	own, err := os.Getwd()
+	require.NoError(t, err)
+	require.NotEqual(t, dir, own, "this process has made none")
+}
+
+func TestACallThatFailsIsExplainedAndTheRestIsNotMade(t *testing.T) {
+	made := filepath.Join(t.TempDir(), "made")
+	for name, c := range map[string]struct {
+		fail func(*forkexec.Calls)
+		want error
+		says string
+	}{
+		"a call":    {func(c *forkexec.Calls) { c.Add(explain("directory"), unix.SYS_CHDIR, c.Text("/no/such")) }, unix.ENOENT, "directory: no such file or directory"},
+		"a command": {func(c *forkexec.Calls) { execute(c, "/no/such") }, unix.ENOENT, "command /no/such: no such file or directory"},
+		"a result that is not 0": {func(c *forkexec.Calls) {
+			c.AddExpectingZero(func(e syscall.Errno) error { return fmt.Errorf("number %d", int(e)) }, unix.SYS_GETPID)
+		}, nil, "number 0"},
+		"unexplained":        {func(c *forkexec.Calls) { c.Add(nil, unix.SYS_CLOSE, ^uintptr(0)) }, unix.EBADF, "bad file descriptor"},
+		"a text with a zero": {func(c *forkexec.Calls) { execute(c, "/bin/true", "a\x00b") }, unix.EINVAL, `"a\x00b" has a zero byte`},
+	} {
+		for way, make := range map[string]func(*forkexec.Calls) error{
+			"forked":      func(c *forkexec.Calls) error { _, err := start(t, c); return err },
+			"this thread": (*forkexec.Calls).Make,
+		} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				var calls forkexec.Calls
+				calls.Add(nil, unix.SYS_GETPID)
+				c.fail(&calls)
+				calls.Add(nil, unix.SYS_MKDIRAT, 0, calls.Text(made), 0o755)
+				err := make(&calls)
+				require.ErrorContains(t, err, c.says)
+				if c.want != nil {
+					require.ErrorIs(t, err, c.want)
+				}
+				require.NoDirExists(t, made)
+				_, err = unix.Wait4(-1, nil, unix.WNOHANG, nil)
+				require.ErrorIs(t, err, unix.ECHILD, "nothing of it is left")
+			})
+		}
+	}
+}
+
+func TestAFileThatIsOpenedIsAtItsPlace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	place, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer place.Close()
+	var calls forkexec.Calls
+	calls.Add(nil, unix.SYS_OPENAT, 0, calls.Text(file), unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
+	calls.Reopen(nil, int(place.Fd()))
+	calls.Add(nil, unix.SYS_WRITE, place.Fd(), calls.Text("written"), 7)
+	execute(&calls, "/bin/true")
+	child, err := start(t, &calls)
+	require.NoError(t, err)
+	require.Zero(t, wait(t, child))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "written", string(text))
+	n, err := place.Write([]byte("x"))
+	require.Error(t, err, "%d bytes: this process has what it had, which is open for reading", n)
+}
+
+func TestAProcessThatHasMadeAllItsCallsEnds(t *testing.T) {
+	var calls forkexec.Calls
+	calls.Add(nil, unix.SYS_GETPID)
+	child, err := start(t, &calls)
+	require.NoError(t, err)
+	require.Zero(t, wait(t, child))
+}
+
+func TestSignalsAreAsTheyAreForAnyProcess(t *testing.T) {
+	var calls forkexec.Calls
+	calls.Unblock()
+	status := outputOf(t, &calls, "/bin/cat", "/proc/self/status")
+	require.Regexp(t, `(?m)^SigBlk:\s+0+$`, status)
+	require.Regexp(t, `(?m)^SigCgt:\s+0+$`, status)
+	var blocked unix.Sigset_t
+	require.NoError(t, unix.PthreadSigmask(unix.SIG_SETMASK, nil, &blocked))
+	require.Zero(t, blocked, "of this thread too")
+}
+
+// One that waits holds up nothing of this program but the thread that forked it, and is ended by a signal
+// as any process is.
+func TestAProcessThatIsKilledBeforeItsCommandIsNoError(t *testing.T) {
+	var calls forkexec.Calls
+	calls.Add(nil, unix.SYS_PPOLL, 0, 0, 0, 0, 8) // until a signal comes
+	execute(&calls, "/bin/true")
+	killed := make(chan error, 1)
+	tid := make(chan int, 1)
+	go func() {
+		by := <-tid
+		for range 3 {
+			runtime.GC() // for which all of the program's threads stop
+		}
+		killed <- killChild(by)
+	}()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	tid <- unix.Gettid()
+	child, err := start(t, &calls)
+	require.NoError(t, err)
+	require.NoError(t, <-killed)
+	status := wait(t, child)
+	require.True(t, status.Signaled())
+	require.Equal(t, unix.SIGKILL, status.Signal())
+}
+
+// killChild kills the child of a thread, once it has one.
+func killChild(tid int) error {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", tid))
+		if err != nil {
+			return err
+		}
+		var pid int
+		if _, err := fmt.Sscan(string(text), &pid); err == nil {
+			return unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	return errors.New("it has no child")
+}
+
+func TestCallsOfAnotherListAreMadeAfterItsOwn(t *testing.T) {
+	var first, second forkexec.Calls
+	first.Add(nil, unix.SYS_CHDIR, first.Text("/"))
+	second.Add(nil, unix.SYS_CHDIR, second.Text("usr"))
+	first.Append(&second)
+	require.Equal(t, "/usr", outputOf(t, &first, "/bin/pwd"))
+}
+
+// BenchmarkStart is beside the standard library's way to start the same.
+func BenchmarkStart(b *testing.B) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	b.Run("calls", func(b *testing.B) {
+		for b.Loop() {
+			var calls forkexec.Calls
+			execute(&calls, "/bin/true")
+			child, err := forkexec.Start(0, -1, &calls)
+			require.NoError(b, err)
+			_, err = unix.Wait4(child.PID, nil, 0, nil)
+			require.NoError(b, errors.Join(err, unix.Close(child.PIDFD)))
+		}
+	})
+	b.Run("syscall", func(b *testing.B) {
+		for b.Loop() {
+			pid, err := syscall.ForkExec("/bin/true", []string{"/bin/true"}, &syscall.ProcAttr{Env: []string{"GREETING=hello"}})
+			require.NoError(b, err)
+			_, err = unix.Wait4(pid, nil, 0, nil)
+			require.NoError(b, err)
+		}
+	})
+}
