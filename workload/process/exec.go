@@ -119,7 +119,7 @@ func (e *execution) run(ctx context.Context, s *spawner) (*structs.ExitResult, e
 		return nil, err
 	}
 	defer e.streams.close()
-	if err := e.start(origin, s, number); err != nil {
+	if err := e.start(ctx, origin, s, number); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err() // why it did not
 		}
@@ -135,7 +135,7 @@ func (e *execution) run(ctx context.Context, s *spawner) (*structs.ExitResult, e
 }
 
 // start starts the command in a tree of its own within the workload's.
-func (e *execution) start(o *origin, s *spawner, number int) error {
+func (e *execution) start(ctx context.Context, o *origin, s *spawner, number int) error {
 	c, target, err := o.command(e.spec)
 	if err != nil {
 		return err
@@ -153,17 +153,17 @@ func (e *execution) start(o *origin, s *spawner, number int) error {
 		defer c.cgroup.Close()
 	}
 	if target == nil {
-		return e.spawn(c, s, group)
+		return e.spawn(ctx, c, s, group)
 	}
 	if !target.Bare {
 		c.extra = []uintptr{uintptr(o.child.pidfd)}
 	}
-	return e.spawnShim(o.limits, c, target, s, group)
+	return e.spawnShim(ctx, o.limits, c, target, s, group)
 }
 
 // spawn starts what was asked for; on an error nothing of it is left.
-func (e *execution) spawn(c *command, s *spawner, group cgroup) (err error) {
-	if e.child, err = s.spawn(c); err != nil {
+func (e *execution) spawn(ctx context.Context, c *command, s *spawner, group cgroup) (err error) {
+	if e.child, err = s.spawn(ctx, c); err != nil {
 		if group != "" {
 			_ = group.remove() // nothing ever ran in it
 		}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -38,14 +39,14 @@ func (o *origin) shimCommand(spec *workload.ExecSpec) (*command, *isolate.Spec, 
 
 // spawnShim starts this program once more, within limits if there are some, and returns when
 // it has become what target says and has executed the command. On an error it has ended.
-func (e *execution) spawnShim(l *limits, c *command, target *isolate.Spec, s *spawner, group cgroup) error {
+func (e *execution) spawnShim(ctx context.Context, l *limits, c *command, target *isolate.Spec, s *spawner, group cgroup) error {
 	handshake, err := newExecHandshake()
 	if err != nil {
 		return err
 	}
 	defer handshake.close()
 	c.extra = append(handshake.files(), c.extra...)
-	err = e.spawn(c, s, group)
+	err = e.spawn(ctx, c, s, group)
 	handshake.forked()
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"io"
 	"maps"
@@ -9,10 +10,23 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 // MinMemory is the least memory that an isolated process may have.
 const MinMemory = minMemory
+
+// MaxBuilding is how many roots are built at a time.
+const MaxBuilding = isolate.MaxBuilding
+
+// StartKilled starts what was killed before.
+func (r *Runtime) StartKilled(ctx context.Context, spec *workload.Spec) error {
+	p := newProcess(spec, r.logger)
+	p.Kill()
+	return r.launch(ctx, p)
+}
 
 // KeepOthersOut has no runtime of another process tidy up among those whose names begin
 // with this one and a slash, until it is let go of.

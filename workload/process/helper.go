@@ -45,7 +45,7 @@ func (r *Runtime) run(ctx context.Context, helper *workload.Helper) (*structs.Ex
 		return nil, errors.Join(err, e.free(group))
 	}
 	defer e.streams.close()
-	if err := e.startHelper(target, r.spawner, group); err != nil {
+	if err := e.startHelper(ctx, target, r.spawner, group); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err() // why it did not
 		}
@@ -129,7 +129,7 @@ func (r *Runtime) boundHelper(e *execution, h *workload.Helper, target *isolate.
 }
 
 // startHelper starts it in a tree of its own; on an error nothing of it runs.
-func (e *execution) startHelper(target *isolate.Spec, s *spawner, group cgroup) error {
+func (e *execution) startHelper(ctx context.Context, target *isolate.Spec, s *spawner, group cgroup) error {
 	program, err := shimProgram()
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (e *execution) startHelper(target *isolate.Spec, s *spawner, group cgroup) 
 		}
 		defer c.cgroup.Close()
 	}
-	return e.spawnShim(e.limits, c, target, s, group)
+	return e.spawnShim(ctx, e.limits, c, target, s, group)
 }
 
 // free removes the cgroups of a helper that does not run.

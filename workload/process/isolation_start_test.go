@@ -123,7 +123,7 @@ func TestAFailedIsolationIsReportedInOneLine(t *testing.T) {
 		}, abi.NotFound, "device /dev/none: no such file or directory"},
 		"in /proc":         {func(s *workload.Spec) { w.mountLast(s, "/proc/mine") }, abi.InvalidArgument, `"/proc/mine" is in /proc, which is the kernel's`},
 		"over /proc":       {func(s *workload.Spec) { w.mountLast(s, "/proc/") }, abi.InvalidArgument, `"/proc/" is in /proc, which is the kernel's`},
-		"a zero byte":      {func(s *workload.Spec) { s.Process.Args = []string{"a\x00b"} }, abi.Unknown, `"a\x00b" has a zero byte in it: invalid argument`},
+		"a zero byte":      {func(s *workload.Spec) { s.Process.Args = []string{"a\x00b"} }, abi.InvalidArgument, `"a\x00b" has a zero byte in it: invalid argument`},
 		"in what is fixed": {func(s *workload.Spec) { w.mountLast(s, "/usr/none/deep") }, abi.FailedPrecondition, "at /usr/none/deep: read-only file system"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -263,10 +263,15 @@ func writeFile(path, value string) error {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer func() { _ = unix.Close(fd) }() // what was written was written
-	if _, err := unix.Write(fd, []byte(value)); err != nil {
-		return &os.PathError{Op: "write", Path: path, Err: err}
+	for {
+		_, err := unix.Write(fd, []byte(value))
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EINTR):
+			return &os.PathError{Op: "write", Path: path, Err: err}
+		}
 	}
-	return nil
 }
 
 // file returns the path of a file of a controller.

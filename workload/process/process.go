@@ -142,7 +142,7 @@ func (p *process) launch(ctx context.Context, s *spawner, group cgroup) (err err
 		credential: credential,
 		cores:      p.cores(),
 	}
-	return p.fork(c, s, group)
+	return p.fork(ctx, c, s, group)
 }
 
 // environment is the workload's, and where it does not tell, who its user is.
@@ -157,7 +157,7 @@ func environment(spec *workload.Spec) []string {
 }
 
 // fork gives the command its files and its cgroup, and starts it.
-func (p *process) fork(c *command, s *spawner, group cgroup) error {
+func (p *process) fork(ctx context.Context, c *command, s *spawner, group cgroup) error {
 	stdin, err := p.openStdin()
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (p *process) fork(c *command, s *spawner, group cgroup) error {
 		}
 		defer c.cgroup.Close()
 	}
-	if p.child, err = s.spawn(c); err != nil {
+	if p.child, err = s.spawn(ctx, c); err != nil {
 		return err
 	}
 	p.pidfd = pollable(p.child.pidfd, "pidfd")
@@ -361,16 +361,20 @@ func (p *process) trySignal(number syscall.Signal, ran *string, last bool) (sent
 		return false, true
 	}
 	does := handled
-	if p.first && number != syscall.SIGKILL {
+	switch {
+	case number == syscall.SIGKILL:
+	case p.tree == nil && slices.Contains(nonFatal, number):
+		does = undecided // there is no process yet that could handle it
+	case p.first:
 		does = p.initDisposition(number, ran)
 	}
 	switch {
-	case does == undecided && !last:
-		return false, false
+	case does == undecided && (!last || p.tree == nil):
+		return false, last
 	case does == deadly:
 		p.killedFor = number
 	case number != syscall.SIGKILL:
-		return p.tree == nil || syscall.Kill(p.child.pid, number) == nil, true
+		return syscall.Kill(p.child.pid, number) == nil, true
 	}
 	p.killLocked()
 	return true, true

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -113,22 +114,30 @@ type command struct {
 type child struct {
 	pid   int
 	pidfd int
+	// executed is called once, and returns when the process has executed the command or ended; nil: it has.
+	executed func() error
 }
 
-// spawn starts a command as the leader of a new session.
-func (s *spawner) spawn(c *command) (started child, err error) {
+// spawn starts a command as the leader of a new session, unless ctx is done before its turn comes.
+func (s *spawner) spawn(ctx context.Context, c *command) (child, error) {
 	fork := s.fork
 	if c.prepared != nil {
 		fork = forkPrepared
 	}
-	forked := make(chan error)
-	s.requests <- func() {
+	started := child{pidfd: -1}
+	forked := make(chan error, 1)
+	request := func() {
 		forked <- onCores(c.cores, func() error {
 			failpoint.Here("fork")
 			err := fork(c, &started)
 			failpoint.Here("forked")
 			return err
 		})()
+	}
+	select {
+	case s.requests <- request:
+	case <-ctx.Done():
+		return child{}, ctx.Err()
 	}
 	if err := <-forked; errors.Is(err, errCores) {
 		started.abandon()
@@ -145,7 +154,6 @@ func (s *spawner) spawn(c *command) (started child, err error) {
 
 // fork forks one that is executed at once.
 func (s *spawner) fork(c *command, started *child) error {
-	started.pidfd = -1
 	attributes := &syscall.SysProcAttr{
 		Setsid:     true,
 		Setctty:    c.terminal, // Ctty 0: standard input
@@ -189,12 +197,12 @@ func forkPrepared(c *command, started *child) error {
 	if c.cgroup != nil {
 		cgroup = int(c.cgroup.Fd())
 	}
-	made, err := forkexec.Start(isolate.CloneFlags, cgroup, &calls)
-	if refused := (*os.SyscallError)(nil); errors.As(err, &refused) {
-		return program.Failure("a new process", refused, abi.Unimplemented)
+	made, err := forkexec.Fork(isolate.CloneFlags, cgroup, &calls)
+	if err != nil {
+		return program.Failure("a new process", err, abi.Unimplemented)
 	}
-	*started = child{made.PID, made.PIDFD}
-	return err
+	*started = child{made.PID, made.PIDFD, made.Executed}
+	return nil
 }
 
 // abandon ends a child, if it was started, that nobody is to know.

@@ -3,6 +3,7 @@ package forkexec
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"syscall"
@@ -27,7 +28,12 @@ type call struct {
 	chained   uintptr       // 1: the first argument is the result of the call before
 	most      uintptr       // a result above that is a failure
 	failed    syscall.Errno // how it did, once it did
+	index     uintptr
+	closes    bool // files, see [Calls.CloseFiles]
 }
+
+// callSize is how large a call is, in bytes.
+const callSize = unsafe.Sizeof(call{})
 
 // exceeded is how a call failed whose result was above the most.
 const exceeded = ^syscall.Errno(0)
@@ -35,7 +41,7 @@ const exceeded = ^syscall.Errno(0)
 // Add adds a call. Explain makes an error of the number of one; nil: the error is that. An argument
 // that points to memory is made by [Calls.Text] or [Keep].
 func (c *Calls) Add(explain func(syscall.Errno) error, number uintptr, arguments ...uintptr) {
-	one := call{number: number, most: ^uintptr(0)}
+	one := call{number: number, most: ^uintptr(0), index: uintptr(len(c.list))}
 	copy(one.arguments[:], arguments)
 	if explain == nil {
 		explain = func(e syscall.Errno) error { return e }
@@ -55,6 +61,32 @@ func (c *Calls) AddExpectingZero(explain func(syscall.Errno) error, number uintp
 func (c *Calls) Reopen(explain func(syscall.Errno) error, fd int) {
 	c.Add(explain, unix.SYS_DUP3, 0, uintptr(fd), unix.O_CLOEXEC)
 	c.list[len(c.list)-1].chained = 1
+}
+
+// CloseFiles adds calls that close all files but the standard ones. It is to come before what may not answer: until
+// then the process holds what its parent has open, also where that has closed it or has ended.
+func (c *Calls) CloseFiles(explain func(syscall.Errno) error) {
+	for range 2 { // the files below and above the one where it reports, which is known when it is forked
+		c.Add(explain, unix.SYS_CLOSE_RANGE, firstFD, math.MaxUint32)
+		c.list[len(c.list)-1].closes = true
+	}
+}
+
+// firstFD is the first file that is no standard one.
+const firstFD = 3
+
+// keepOpen has the calls that close files not close one.
+func (c *Calls) keepOpen(fd uintptr) {
+	below := true
+	for i := range c.list {
+		if one := &c.list[i]; one.closes {
+			one.arguments[0], one.arguments[1] = fd+1, math.MaxUint32
+			if below && fd > firstFD {
+				one.arguments[0], one.arguments[1] = firstFD, fd-1
+			}
+			below = false
+		}
+	}
 }
 
 // Text returns an argument that points to a text and the zero after it. One with a zero in it is
@@ -92,9 +124,16 @@ func Keep[T any](c *Calls, p *T) uintptr {
 	return uintptr(unsafe.Pointer(p))
 }
 
+// Err returns why the calls cannot be made; nil: they can.
+func (c *Calls) Err() error { return c.invalid }
+
 // Append adds the calls of another.
 func (c *Calls) Append(other *Calls) {
-	c.list, c.explain, c.kept = append(c.list, other.list...), append(c.explain, other.explain...), append(c.kept, other.kept...)
+	for i, one := range other.list {
+		one.index = uintptr(len(c.list))
+		c.list, c.explain = append(c.list, one), append(c.explain, other.explain[i])
+	}
+	c.kept = append(c.kept, other.kept...)
 	c.invalid = errors.Join(c.invalid, other.invalid)
 }
 
@@ -104,26 +143,23 @@ func (c *Calls) Make() error {
 	if len(c.list) == 0 || c.invalid != nil {
 		return c.invalid
 	}
-	makeCalls(&c.list[0], uintptr(len(c.list)))
+	made := makeCalls(&c.list[0], uintptr(len(c.list)))
 	runtime.KeepAlive(c)
-	return c.err()
-}
-
-// err explains the call that failed; nil: none did.
-func (c *Calls) err() error {
-	for i, one := range c.list {
-		switch one.failed {
-		case 0:
-		case exceeded:
-			return c.explain[i](0)
-		default:
-			return c.explain[i](one.failed)
-		}
+	if made == uintptr(len(c.list)) {
+		return nil
 	}
-	return nil
+	return c.err(&c.list[made])
 }
 
-// makeCalls makes them by this thread. It is written in assembly.
+// err explains a call that failed.
+func (c *Calls) err(one *call) error {
+	if one.failed == exceeded {
+		return c.explain[one.index](0)
+	}
+	return c.explain[one.index](one.failed)
+}
+
+// makeCalls makes them by this thread, and returns how many did not fail. It is written in assembly.
 //
 //go:noescape
-func makeCalls(first *call, count uintptr)
+func makeCalls(first *call, count uintptr) (made uintptr)

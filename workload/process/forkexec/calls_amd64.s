@@ -1,14 +1,16 @@
 #include "textflag.h"
 
+#define SYS_WRITE 1
 #define SYS_EXIT_GROUP 231
 #define SYS_CLONE3 435
+
+#define CALL_SIZE 96
 
 // MAKE_CALLS makes the calls of the list at R12, R13 of them, until one fails, and touches no
 // stack. It ends behind itself. The last result is kept for a call that is chained to it, and is
 // refused when it is above the most that is allowed.
 #define MAKE_CALLS \
-	XORL R9, R9; \
-	MOVQ R9, R15; \
+	XORL R15, R15; \
 next: \
 	TESTQ R13, R13; \
 	JZ over; \
@@ -27,7 +29,7 @@ next: \
 	MOVQ AX, R15; \
 	CMPQ AX, 64(R12); \
 	JHI exceeded; \
-	ADDQ $80, R12; \
+	ADDQ $CALL_SIZE, R12; \
 	DECQ R13; \
 	JMP next; \
 exceeded: \
@@ -37,41 +39,49 @@ failed: \
 	MOVQ AX, 72(R12); \
 over:
 
-// func makeCalls(first *call, count uintptr)
-TEXT ·makeCalls(SB), NOSPLIT, $0-16
+// func makeCalls(first *call, count uintptr) (made uintptr)
+TEXT ·makeCalls(SB), NOSPLIT, $0-24
 	MOVQ first+0(FP), R12
 	MOVQ count+8(FP), R13
 	MAKE_CALLS
+	MOVQ count+8(FP), AX
+	SUBQ R13, AX
+	MOVQ AX, made+16(FP)
 	RET
 
-// The runtime is told that the thread waits, as by the system calls of Go: others go on.
-//
-// func cloneAndMake(arguments *cloneArguments, size uintptr, first *call, count uintptr) (pid uintptr, errno syscall.Errno)
-TEXT ·cloneAndMake(SB), NOSPLIT, $0-48
-	CALL runtime·entersyscall(SB)
+// func forkAndMake(arguments *cloneArguments, size uintptr, first *call, count, report uintptr) (pid uintptr, errno syscall.Errno)
+TEXT ·forkAndMake(SB), NOSPLIT, $0-56
 	MOVQ arguments+0(FP), DI
 	MOVQ size+8(FP), SI
 	MOVQ first+16(FP), R12
 	MOVQ count+24(FP), R13
+	MOVQ report+32(FP), BX
 	MOVQ $SYS_CLONE3, AX
 	SYSCALL
 	CMPQ AX, $-4095
 	JCC refused
 	TESTQ AX, AX
 	JZ child
-	MOVQ AX, pid+32(FP)
-	MOVQ $0, errno+40(FP)
-	CALL runtime·exitsyscall(SB)
+	MOVQ AX, pid+40(FP)
+	MOVQ $0, errno+48(FP)
 	RET
 refused:
 	NEGQ AX
-	MOVQ $0, pid+32(FP)
-	MOVQ AX, errno+40(FP)
-	CALL runtime·exitsyscall(SB)
+	MOVQ $0, pid+40(FP)
+	MOVQ AX, errno+48(FP)
 	RET
 child:
 	MAKE_CALLS
-	MOVQ R13, DI // 0: all were made
+	XORL DI, DI
+	TESTQ R13, R13
+	JZ exit
+	MOVQ BX, DI
+	MOVQ R12, SI
+	MOVQ $CALL_SIZE, DX
+	MOVQ $SYS_WRITE, AX
+	SYSCALL
+	MOVQ $127, DI
+exit:
 	MOVQ $SYS_EXIT_GROUP, AX
 	SYSCALL
 	INT $3

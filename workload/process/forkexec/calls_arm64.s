@@ -1,7 +1,10 @@
 #include "textflag.h"
 
+#define SYS_WRITE 64
 #define SYS_EXIT_GROUP 94
 #define SYS_CLONE3 435
+
+#define CALL_SIZE 96
 
 // MAKE_CALLS makes the calls of the list at R9, R10 of them, until one fails, and touches no
 // stack. It ends behind itself. The last result is kept for a call that is chained to it, and is
@@ -27,7 +30,7 @@ next: \
 	MOVD 64(R9), R12; \
 	CMP R12, R0; \
 	BHI exceeded; \
-	ADD $80, R9; \
+	ADD $CALL_SIZE, R9; \
 	SUB $1, R10; \
 	B next; \
 exceeded: \
@@ -37,40 +40,47 @@ failed: \
 	MOVD R0, 72(R9); \
 over:
 
-// func makeCalls(first *call, count uintptr)
-TEXT ·makeCalls(SB), NOSPLIT, $0-16
+// func makeCalls(first *call, count uintptr) (made uintptr)
+TEXT ·makeCalls(SB), NOSPLIT, $0-24
 	MOVD first+0(FP), R9
 	MOVD count+8(FP), R10
 	MAKE_CALLS
+	MOVD count+8(FP), R0
+	SUB R10, R0
+	MOVD R0, made+16(FP)
 	RET
 
-// The runtime is told that the thread waits, as by the system calls of Go: others go on.
-//
-// func cloneAndMake(arguments *cloneArguments, size uintptr, first *call, count uintptr) (pid uintptr, errno syscall.Errno)
-TEXT ·cloneAndMake(SB), NOSPLIT, $0-48
-	CALL runtime·entersyscall(SB)
+// func forkAndMake(arguments *cloneArguments, size uintptr, first *call, count, report uintptr) (pid uintptr, errno syscall.Errno)
+TEXT ·forkAndMake(SB), NOSPLIT, $0-56
 	MOVD arguments+0(FP), R0
 	MOVD size+8(FP), R1
 	MOVD first+16(FP), R9
 	MOVD count+24(FP), R10
+	MOVD report+32(FP), R13
 	MOVD $SYS_CLONE3, R8
 	SVC
 	CMN $4095, R0
 	BCS refused
 	CBZ R0, child
-	MOVD R0, pid+32(FP)
-	MOVD ZR, errno+40(FP)
-	CALL runtime·exitsyscall(SB)
+	MOVD R0, pid+40(FP)
+	MOVD ZR, errno+48(FP)
 	RET
 refused:
 	NEG R0, R0
-	MOVD ZR, pid+32(FP)
-	MOVD R0, errno+40(FP)
-	CALL runtime·exitsyscall(SB)
+	MOVD ZR, pid+40(FP)
+	MOVD R0, errno+48(FP)
 	RET
 child:
 	MAKE_CALLS
-	MOVD R10, R0 // 0: all were made
+	MOVD ZR, R0
+	CBZ R10, exit
+	MOVD R13, R0
+	MOVD R9, R1
+	MOVD $CALL_SIZE, R2
+	MOVD $SYS_WRITE, R8
+	SVC
+	MOVD $127, R0
+exit:
 	MOVD $SYS_EXIT_GROUP, R8
 	SVC
 	BRK $0

@@ -1,6 +1,7 @@
 package forkexec_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -30,17 +30,21 @@ func explain(what string) func(syscall.Errno) error {
 }
 
 // start starts a process on a thread that stays, which is the process's parent.
-func start(t *testing.T, calls *forkexec.Calls) (forkexec.Child, error) {
+func start(t *testing.T, calls *forkexec.Calls) (*forkexec.Child, error) {
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	child, err := forkexec.Start(0, -1, calls)
-	if err == nil {
-		t.Cleanup(func() { require.NoError(t, unix.Close(child.PIDFD)) })
+	child, err := forkexec.Fork(0, -1, calls)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { require.NoError(t, unix.Close(child.PIDFD)) })
+	if err = child.Executed(); err != nil {
+		require.Equal(t, 127, wait(t, child).ExitStatus())
 	}
 	return child, err
 }
 
-func wait(t *testing.T, child forkexec.Child) (status unix.WaitStatus) {
+func wait(t *testing.T, child *forkexec.Child) (status unix.WaitStatus) {
 	t.Helper()
 	_, err := unix.Wait4(child.PID, &status, 0, nil)
 	require.NoError(t, err)
@@ -153,45 +157,99 @@ func TestSignalsAreAsTheyAreForAnyProcess(t *testing.T) {
 	require.Zero(t, blocked, "of this thread too")
 }
 
-// One that waits holds up nothing of this program but the thread that forked it, and is ended by a signal
-// as any process is.
 func TestAProcessThatIsKilledBeforeItsCommandIsNoError(t *testing.T) {
 	var calls forkexec.Calls
 	calls.Add(nil, unix.SYS_PPOLL, 0, 0, 0, 0, 8) // until a signal comes
 	execute(&calls, "/bin/true")
-	killed := make(chan error, 1)
-	tid := make(chan int, 1)
-	go func() {
-		by := <-tid
-		for range 3 {
-			runtime.GC() // for which all of the program's threads stop
-		}
-		killed <- killChild(by)
-	}()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	tid <- unix.Gettid()
-	child, err := start(t, &calls)
+	child, err := forkexec.Fork(0, -1, &calls)
 	require.NoError(t, err)
-	require.NoError(t, <-killed)
-	status := wait(t, child)
-	require.True(t, status.Signaled())
-	require.Equal(t, unix.SIGKILL, status.Signal())
+	defer func() { require.NoError(t, unix.Close(child.PIDFD)) }()
+	runtime.GC() // for which all of this program's threads stop: none waits for the process
+	require.NoError(t, unix.Kill(child.PID, unix.SIGKILL))
+	require.NoError(t, child.Executed())
+	require.Equal(t, unix.SIGKILL, wait(t, child).Signal())
 }
 
-// killChild kills the child of a thread, once it has one.
-func killChild(tid int) error {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", tid))
-		if err != nil {
-			return err
-		}
-		var pid int
-		if _, err := fmt.Sscan(string(text), &pid); err == nil {
-			return unix.Kill(pid, unix.SIGKILL)
+// What has a program of its own handle signals would run in this one's memory.
+func TestNoSignalIsHandledInTheNewProcess(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	defer w.Close()
+	var calls forkexec.Calls
+	mask := forkexec.Keep(&calls, new(uint64))
+	calls.Add(nil, unix.SYS_RT_SIGPROCMASK, unix.SIG_BLOCK, 0, mask, 8)
+	calls.Add(nil, unix.SYS_WRITE, w.Fd(), mask, 8)
+	calls.Add(nil, unix.SYS_SETSID)
+	calls.Add(nil, unix.SYS_KILL, 0, uintptr(unix.SIGTERM))
+	calls.Unblock()
+	execute(&calls, "/bin/true")
+	child, err := start(t, &calls)
+	require.NoError(t, err)
+	require.Equal(t, unix.SIGTERM, wait(t, child).Signal())
+	var blocked uint64
+	require.NoError(t, binary.Read(r, binary.NativeEndian, &blocked))
+	require.Equal(t, ^uint64(0)&^(1<<(unix.SIGKILL-1)|1<<(unix.SIGSTOP-1)), blocked, "until it unblocks them")
+}
+
+// The other end of a pipe is told that it is closed, though a process was forked that has not executed
+// its command.
+func TestAProcessHoldsNothingOpenWhileItWaits(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	var calls forkexec.Calls
+	calls.CloseFiles(nil)
+	calls.Add(nil, unix.SYS_PPOLL, 0, 0, 0, 0, 8)
+	calls.Add(explain("the last"), unix.SYS_CLOSE, ^uintptr(0))
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	child, err := forkexec.Fork(0, -1, &calls)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	_, err = r.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, unix.Kill(child.PID, unix.SIGKILL))
+	require.NoError(t, child.Executed())
+	require.Equal(t, unix.SIGKILL, wait(t, child).Signal())
+	require.NoError(t, unix.Close(child.PIDFD))
+}
+
+func TestWhatFailsAfterFilesWereClosedIsReported(t *testing.T) {
+	var calls forkexec.Calls
+	calls.CloseFiles(nil)
+	calls.Add(explain("the last"), unix.SYS_CHDIR, calls.Text("/no/such"))
+	_, err := start(t, &calls)
+	require.EqualError(t, err, "the last: no such file or directory")
+}
+
+// What the arguments point to is the list's.
+func TestArgumentsStayWhereTheyAre(t *testing.T) {
+	var calls forkexec.Calls
+	func() {
+		var other forkexec.Calls
+		execute(&other, "/bin/sh", "-c", `[ "$GREETING" = hello ]`)
+		calls.Append(&other)
+	}()
+	garbage := make([][]byte, 0, 1000)
+	for range 3 {
+		runtime.GC()
+		for range cap(garbage) {
+			garbage = append(garbage[:0], make([]byte, 16), make([]byte, 32), make([]byte, 64))
 		}
 	}
-	return errors.New("it has no child")
+	child, err := start(t, &calls)
+	require.NoError(t, err)
+	require.Zero(t, wait(t, child))
+}
+
+func TestAProcessWithoutCallsEnds(t *testing.T) {
+	child, err := start(t, new(forkexec.Calls))
+	require.NoError(t, err)
+	require.Zero(t, wait(t, child))
+	require.NoError(t, new(forkexec.Calls).Make())
 }
 
 func TestCallsOfAnotherListAreMadeAfterItsOwn(t *testing.T) {
@@ -210,8 +268,9 @@ func BenchmarkStart(b *testing.B) {
 		for b.Loop() {
 			var calls forkexec.Calls
 			execute(&calls, "/bin/true")
-			child, err := forkexec.Start(0, -1, &calls)
+			child, err := forkexec.Fork(0, -1, &calls)
 			require.NoError(b, err)
+			require.NoError(b, child.Executed())
 			_, err = unix.Wait4(child.PID, nil, 0, nil)
 			require.NoError(b, errors.Join(err, unix.Close(child.PIDFD)))
 		}

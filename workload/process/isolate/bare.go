@@ -16,7 +16,7 @@ func becomeBare(c *forkexec.Calls, s *Spec) error {
 	}
 	if s.Paths == nil {
 		becomeUser(c, s.User)
-		endWithParent(c, reportFD, 0)
+		endWithParent(c, reportFD)
 		return nil
 	}
 	ruleset, err := pathRuleset(s.Paths) // while everything can be opened
@@ -30,7 +30,7 @@ func becomeBare(c *forkexec.Calls, s *Spec) error {
 		becomeUser(c, s.User)
 	}
 	restrictSelf(c, int(ruleset))
-	endWithParent(c, reportFD, 0)
+	endWithParent(c, reportFD)
 	return filterSyscalls(c)
 }
 

@@ -1,11 +1,14 @@
 package isolate
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -36,15 +39,39 @@ func HardLimit(name string) (hard uint64, known bool) {
 	return own.Max, true
 }
 
-func setLimits(c *forkexec.Calls, limits []Limit) {
+// setLimits sets those of this process. What Go would set back, as the process began with it, is meant then.
+func setLimits(limits []Limit) error {
 	for _, l := range limits {
-		setLimit(c, explainFailed("limit "+l.Name), resources[l.Name], unix.Rlimit{Cur: l.Soft, Max: l.Hard})
+		if err := unix.Setrlimit(resources[l.Name], &unix.Rlimit{Cur: l.Soft, Max: l.Hard}); err != nil {
+			return failed("limit "+l.Name, err)
+		}
 	}
+	return nil
 }
 
 func setLimit(c *forkexec.Calls, explain func(syscall.Errno) error, resource int, to unix.Rlimit) {
 	c.Add(explain, unix.SYS_PRLIMIT64, 0, uintptr(resource), forkexec.Keep(c, &to), 0)
 }
+
+// startedWith is the limit of open files that this process began with; nil: that cannot be found out.
+// Go's runtime raises it for this process, and gives it back to what package syscall starts only. So it is
+// seen in a process that is started like that and does not come to do anything.
+var startedWith = sync.OnceValue(func() *unix.Rlimit {
+	runtime.LockOSThread() // which traces the process
+	defer runtime.UnlockOSThread()
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{Program}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Ptrace: true}})
+	if err != nil {
+		return nil
+	}
+	_, err = syscall.Wait4(pid, nil, 0, nil) // until it is stopped
+	limit := new(unix.Rlimit)
+	err = errors.Join(err, unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, limit), unix.Kill(pid, unix.SIGKILL))
+	_, _ = syscall.Wait4(pid, nil, 0, nil)
+	if err != nil {
+		return nil
+	}
+	return limit
+})
 
 // adjustOOMScore is called while the node's /proc is there, and with the privileges that make
 // it the least that the process can set itself.

@@ -1,48 +1,47 @@
 package isolate
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/workload/process/forkexec"
 	"github.com/wasmnode/wasmnode/workload/process/program"
 )
 
 // execute replaces this process by the command. The root and the user are the process's own by now.
 func execute(s *Spec) error {
+	if err := unix.Chdir(s.Dir); err != nil {
+		return failed(workingDir(s), err)
+	}
 	file, err := findCommand(s)
 	if err != nil {
 		return err
 	}
-	var c forkexec.Calls
-	executeFile(&c, file, s)
-	return c.Make()
-}
-
-func changeDir(c *forkexec.Calls, s *Spec) {
-	c.Add(explainFailed("working directory "+s.Dir), unix.SYS_CHDIR, c.Text(s.Dir))
-}
-
-// executeFile adds what replaces a process by a command, which the calling thread sees too.
-func executeFile(c *forkexec.Calls, file string, s *Spec) {
-	setLimits(c, s.Limits) // the last, since they may be too tight for what comes before
+	if err := setLimits(s.Limits); err != nil { // the last, since they may be too tight for what comes before
+		return err
+	}
+	err = unix.Exec(file, s.Args, s.Env)
 	_, statErr := os.Stat(file)
-	c.Add(func(err syscall.Errno) error {
-		switch {
-		case err == unix.ENOENT && statErr == nil:
-			return abi.NewError(abi.NotFound, fmt.Sprintf("command %s: its interpreter or loader is not in the task's root", file))
-		case err == unix.ENOEXEC:
-			return abi.NewError(abi.InvalidArgument, fmt.Sprintf("command %s: neither a program of this machine nor a script with #!", file))
-		}
-		return failed("command "+file, err)
-	}, unix.SYS_EXECVE, c.Text(file), c.Texts(s.Args), c.Texts(s.Env))
+	return notExecuted(file, statErr == nil, err)
+}
+
+func workingDir(s *Spec) string { return "working directory " + s.Dir }
+
+// notExecuted is the error for a command, which is there or not, that was not executed.
+func notExecuted(file string, isThere bool, err error) error {
+	switch {
+	case errors.Is(err, unix.ENOENT) && isThere:
+		return abi.NewError(abi.NotFound, fmt.Sprintf("command %s: its interpreter or loader is not in the task's root", file))
+	case errors.Is(err, unix.ENOEXEC):
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("command %s: neither a program of this machine nor a script with #!", file))
+	}
+	return failed("command "+file, err)
 }
 
 // findCommand returns the path of the command in the root.

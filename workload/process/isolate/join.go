@@ -23,7 +23,7 @@ func joinTask(c *forkexec.Calls, s *Spec) error {
 	}
 	limitFiles(c)
 	dropPrivileges(c, s.User, s.AddCapabilities, s.DropCapabilities)
-	endWithParent(c, reportFD, 0)
+	endWithParent(c, reportFD)
 	return filterSyscalls(c)
 }
 

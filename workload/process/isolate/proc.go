@@ -1,8 +1,6 @@
 package isolate
 
 import (
-	"os"
-	"path"
 	"strconv"
 	"unsafe"
 
@@ -20,53 +18,62 @@ var (
 	readOnlyInProc = []string{"bus", "fs", "irq", "sys", "sysrq-trigger"}
 )
 
-// inProc tells which of these there are with this kernel, and whether they are directories.
-func inProc() (isDir map[string]bool) {
-	isDir = map[string]bool{}
-	for _, names := range [][]string{maskedInProc, readOnlyInProc} {
-		for _, name := range names {
-			if info, err := os.Lstat(path.Join("/proc", name)); err == nil {
-				isDir[name] = info.IsDir()
-			}
-		}
-	}
-	return isDir
+// procMount is what a process mounts its own /proc with.
+type procMount struct {
+	context, top, tree int            // where it opens what it mounts
+	readOnly           []string       // names in it
+	masks              map[int]string // names in it, by what hides them
 }
 
-// mountProc has the process mount the processes of its namespace at an open directory of its root: only
-// one that is in the namespace can.
-func (p *Prepared) mountProc(point int, isDir map[string]bool) error {
-	c, mounting := &p.calls, explainFailed("mount /proc")
-	var context, proc, tree int
-	for _, fd := range []*int{&context, &proc, &tree} {
+// newProc opens what hides those that there are with this kernel.
+func (p *Prepared) newProc() (*procMount, error) {
+	m := &procMount{masks: map[int]string{}}
+	for _, fd := range []*int{&m.context, &m.top, &m.tree} {
 		var err error
 		if *fd, err = p.placeholder(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	c.Add(mounting, unix.SYS_FSOPEN, c.Text("proc"), unix.FSOPEN_CLOEXEC)
-	c.Reopen(mounting, context)
-	c.Add(mounting, unix.SYS_FSCONFIG, uintptr(context), unix.FSCONFIG_CMD_CREATE)
-	c.Add(mounting, unix.SYS_FSMOUNT, uintptr(context), unix.FSMOUNT_CLOEXEC, plainAttributes)
-	c.Reopen(mounting, proc)
-	attach(c, "/proc", proc, point, "")
+	like, err := newFileSystem("proc", plainAttributes, nil) // what is mounted at /proc may have less
+	if err != nil {
+		return nil, failed("/proc", err)
+	}
+	defer closeFD(like)
+	var stat unix.Stat_t
 	for _, name := range readOnlyInProc {
-		if _, is := isDir[name]; is {
-			makeReadOnly(c, proc, tree, name)
+		if unix.Fstatat(like, name, &stat, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			m.readOnly = append(m.readOnly, name)
 		}
 	}
 	for _, name := range maskedInProc {
-		dir, is := isDir[name]
-		if !is {
+		if unix.Fstatat(like, name, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue
 		}
-		hides, err := p.keep(nothing(dir))
+		hides, err := p.keep(nothing(stat.Mode&unix.S_IFMT == unix.S_IFDIR))
 		if err != nil {
-			return failed("hiding /proc/"+name, err)
+			return nil, failed("hiding /proc/"+name, err)
 		}
-		attach(c, "/proc/"+name, hides, proc, name)
+		m.masks[hides] = name
 	}
-	return nil
+	return m, nil
+}
+
+// mount adds what mounts the processes of a new process's namespace at an open directory of its root: only
+// one that is in the namespace can.
+func (m *procMount) mount(c *forkexec.Calls, point int) {
+	mounting := explainFailed("mount /proc")
+	c.Add(mounting, unix.SYS_FSOPEN, c.Text("proc"), unix.FSOPEN_CLOEXEC)
+	c.Reopen(mounting, m.context)
+	c.Add(mounting, unix.SYS_FSCONFIG, uintptr(m.context), unix.FSCONFIG_CMD_CREATE)
+	c.Add(mounting, unix.SYS_FSMOUNT, uintptr(m.context), unix.FSMOUNT_CLOEXEC, plainAttributes)
+	c.Reopen(mounting, m.top)
+	attach(c, "/proc", m.top, point, "")
+	for _, name := range m.readOnly {
+		m.makeReadOnly(c, name)
+	}
+	for hides, name := range m.masks {
+		attach(c, "/proc/"+name, hides, m.top, name)
+	}
 }
 
 // placeholder is a descriptor for a file that the process is to open.
@@ -87,14 +94,15 @@ func attach(c *forkexec.Calls, what string, tree, dir int, name string) {
 	c.Add(explainFailed("mount "+what), unix.SYS_MOVE_MOUNT, uintptr(tree), c.Text(""), uintptr(dir), c.Text(name), flags)
 }
 
-// makeReadOnly adds what mounts a file or directory of a mounted file system over itself, to be read only.
-func makeReadOnly(c *forkexec.Calls, of, tree int, name string) {
-	failed := explainFailed("making /proc/" + name + " read-only")
-	c.Add(failed, unix.SYS_OPEN_TREE, uintptr(of), c.Text(name), unix.AT_RECURSIVE|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-	c.Reopen(failed, tree)
+// makeReadOnly adds what mounts a file or directory over itself, to be read only.
+func (m *procMount) makeReadOnly(c *forkexec.Calls, name string) {
+	making := explainFailed("making /proc/" + name + " read-only")
+	c.Add(making, unix.SYS_OPEN_TREE, uintptr(m.top), c.Text(name), unix.AT_RECURSIVE|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	c.Reopen(making, m.tree)
 	attributes := &unix.MountAttr{Attr_set: plainAttributes | unix.MOUNT_ATTR_RDONLY}
-	c.Add(failed, unix.SYS_MOUNT_SETATTR, uintptr(tree), c.Text(""), unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, forkexec.Keep(c, attributes), unsafe.Sizeof(*attributes))
-	attach(c, "/proc/"+name, tree, of, name)
+	c.Add(making, unix.SYS_MOUNT_SETATTR, uintptr(m.tree), c.Text(""), unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
+		forkexec.Keep(c, attributes), unsafe.Sizeof(*attributes))
+	attach(c, "/proc/"+name, m.tree, m.top, name)
 }
 
 // adjustOOMScore is [adjustOOMScore] of the process that is forked.
@@ -106,10 +114,10 @@ func (p *Prepared) adjustOOMScore(score int) error {
 	if err != nil {
 		return err
 	}
-	c, failed := &p.calls, explain("oom_score_adj")
+	c, adjusting := &p.calls, explain("oom_score_adj")
 	text := strconv.Itoa(score)
-	c.Add(failed, unix.SYS_OPENAT, 0, c.Text("/proc/self/oom_score_adj"), unix.O_WRONLY|unix.O_CLOEXEC)
-	c.Reopen(failed, file)
-	c.Add(failed, unix.SYS_WRITE, uintptr(file), c.Text(text), uintptr(len(text)))
+	c.Add(adjusting, unix.SYS_OPENAT, 0, c.Text("/proc/self/oom_score_adj"), unix.O_WRONLY|unix.O_CLOEXEC)
+	c.Reopen(adjusting, file)
+	c.Add(adjusting, unix.SYS_WRITE, uintptr(file), c.Text(text), uintptr(len(text)))
 	return nil
 }

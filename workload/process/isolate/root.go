@@ -31,7 +31,7 @@ type taskDir struct {
 
 // enterRoot builds the root in a mount namespace that is this thread's own, and leaves the node's.
 // Proc is where /proc is to be mounted; the caller closes it.
-func enterRoot(s *Spec) (proc int, err error) {
+func enterRoot(s *Spec, namespace int) (proc int, err error) {
 	// Nothing of what follows is to reach the node.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return -1, failed("making mounts private", err)
@@ -56,17 +56,21 @@ func enterRoot(s *Spec) (proc int, err error) {
 	if proc, err = r.populate(s, task); err != nil {
 		return -1, err
 	}
-	if s.ReadOnlyRoot {
-		if err := unix.MountSetattr(r.fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
-			closeFD(proc)
-			return -1, failed("making the root read-only", err)
-		}
-	}
-	if err := r.enter(); err != nil {
+	if err := r.finish(s.ReadOnlyRoot, namespace); err != nil {
 		closeFD(proc)
 		return -1, err
 	}
 	return proc, nil
+}
+
+// finish enters the root, in which all is mounted.
+func (r root) finish(readOnly bool, namespace int) error {
+	if readOnly {
+		if err := unix.MountSetattr(r.fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+			return failed("making the root read-only", err)
+		}
+	}
+	return r.enter(namespace)
 }
 
 // rootAttributes hold for all that is in a root.
@@ -146,35 +150,44 @@ func (r root) unlinkFixed() error {
 }
 
 // populate makes the root's directories and mounts, and opens that of the processes, which are
-// mounted once there are some.
+// mounted once there are some: where it leads to is decided before anything else is mounted.
 func (r root) populate(s *Spec, task taskDir) (proc int, err error) {
 	if r.own {
 		if err := r.unlinkFixed(); err != nil {
 			return -1, err
 		}
 	}
-	for _, mount := range []func() error{r.mountSys, r.mountDev} {
-		if err := mount(); err != nil {
-			return -1, err
-		}
+	if proc, err = r.mountPoint("/proc", true); err != nil {
+		return -1, failed("mount /proc", err)
+	}
+	if err := r.mountAll(s, task); err != nil {
+		closeFD(proc)
+		return -1, err
+	}
+	return proc, nil
+}
+
+func (r root) mountAll(s *Spec, task taskDir) error {
+	if err := r.mountSys(); err != nil {
+		return err
+	}
+	if err := r.mountDev(); err != nil {
+		return err
 	}
 	// What is nearer to the root comes first, or it would hide the others.
 	mounts := slices.Clone(s.Mounts)
 	slices.SortStableFunc(mounts, func(a, b Mount) int { return cmp.Compare(a.GuestPath, b.GuestPath) })
 	for _, m := range mounts {
 		if err := r.mount(m, task); err != nil {
-			return -1, err
+			return err
 		}
 	}
 	for _, d := range s.Devices {
 		if err := r.addDevice(d); err != nil {
-			return -1, err
+			return err
 		}
 	}
-	if proc, err = r.mountPoint("/proc", true); err != nil {
-		return -1, failed("mount /proc", err)
-	}
-	return proc, nil
+	return nil
 }
 
 // give makes a file or directory of the root a user's.
@@ -187,8 +200,16 @@ func (r root) give(name string, u User) error {
 	return unix.Fchownat(fd, "", int(u.UID), int(u.GID), unix.AT_EMPTY_PATH)
 }
 
-// enter makes the root this process's, and leaves nothing of the one before.
-func (r root) enter() error {
+// enter makes the root that of a mount namespace, which this thread is in, and leaves nothing of the one
+// before. The thread's own root may be another (chroot), and a process that enters the namespace begins at its
+// top.
+func (r root) enter(namespace int) error {
+	if err := unix.Setns(namespace, unix.CLONE_NEWNS); err != nil {
+		return failed("going to the top of its mounts", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return failed("making mounts private", err)
+	}
 	if err := unix.Fchdir(r.fd); err != nil {
 		return failed("entering the root", err)
 	}

@@ -73,7 +73,6 @@ func becomeAndExecute(s *Spec) error {
 	if err := become(&c, s); err != nil {
 		return err
 	}
-	changeDir(&c, s)
 	if err := c.Make(); err != nil {
 		return err
 	}
@@ -87,11 +86,11 @@ func limitFiles(c *forkexec.Calls) {
 }
 
 // endWithParent adds what has a process killed at the death of the thread that forked it, also
-// when that has come already, which these events of a file tell: a change of user took the
-// parent's signal away, and the parent's number may be 0 here.
-func endWithParent(c *forkexec.Calls, fd int32, events int16) {
+// when that has come already: a change of user took the parent's signal away. The parent's number may
+// be 0 here, so a file tells: the other end of a pipe, which lost its reader, or the pidfd of the parent.
+func endWithParent(c *forkexec.Calls, fd int) {
 	prctl(c, "parent-death signal", unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL))
-	file, now, blocked := &unix.PollFd{Fd: fd, Events: events}, new(unix.Timespec), &unix.Sigset_t{Val: [16]uint64{^uint64(0)}}
+	file, now, blocked := &unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}, new(unix.Timespec), &unix.Sigset_t{Val: [16]uint64{^uint64(0)}}
 	c.AddExpectingZero(func(syscall.Errno) error { return errors.New("the supervisor has ended") },
 		unix.SYS_PPOLL, forkexec.Keep(c, file), 1, forkexec.Keep(c, now), forkexec.Keep(c, blocked), 8)
 }
