@@ -21,6 +21,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/agent/agenttest"
 	"github.com/wasmnode/wasmnode/workload/process"
+	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 // BenchmarkStages says where the processor's time of a start goes, from a job's registration
@@ -129,23 +130,35 @@ func (s *stages) measured(b *testing.B, do func()) {
 	var profile bytes.Buffer
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	own, helper, writes := usedBy(b, os.Getpid()), usedBy(b, s.supervisor), writesOf(b)
+	own, helper, writes := usedBy(b, os.Getpid()), s.usedByHelpers(b), writesOf(b)
 	require.NoError(b, pprof.StartCPUProfile(&profile))
 	do()
 	pprof.StopCPUProfile()
 	s.writes += writesOf(b) - writes
-	for _, p := range []struct {
-		pid    int
-		before spent
-		into   *spent
-	}{{os.Getpid(), own, &s.own}, {s.supervisor, helper, &s.helper}} {
-		now := usedBy(b, p.pid)
-		p.into.add(spent{all: now.all - p.before.all, kernel: now.kernel - p.before.kernel})
+	for _, p := range []struct{ now, before, into *spent }{
+		{new(usedBy(b, os.Getpid())), &own, &s.own}, {new(s.usedByHelpers(b)), &helper, &s.helper},
+	} {
+		p.into.add(spent{all: p.now.all - p.before.all, kernel: p.now.kernel - p.before.kernel})
 	}
 	runtime.ReadMemStats(&after)
 	s.memory.TotalAlloc += after.TotalAlloc - before.TotalAlloc
 	s.memory.Mallocs += after.Mallocs - before.Mallocs
 	s.sample(b, profile.Bytes())
+}
+
+// usedByHelpers is what the supervisor has used, and what isolates processes for it.
+func (s *stages) usedByHelpers(b *testing.B) spent {
+	used := usedBy(b, s.supervisor)
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.supervisor, s.supervisor))
+	require.NoError(b, err)
+	for child := range strings.FieldsSeq(string(children)) {
+		if line, err := os.ReadFile("/proc/" + child + "/cmdline"); err == nil && strings.HasPrefix(string(line), isolate.Program) {
+			pid, err := strconv.Atoi(child)
+			require.NoError(b, err)
+			used.add(usedBy(b, pid))
+		}
+	}
+	return used
 }
 
 // usedBy is what a process has used, itself.

@@ -12,14 +12,21 @@ import (
 	"time"
 
 	"github.com/wasmnode/wasmnode/workload"
-	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 // MinMemory is the least memory that an isolated process may have.
 const MinMemory = minMemory
 
-// MaxBuilding is how many roots are built at a time.
-const MaxBuilding = isolate.MaxBuilding
+// IsolatorPID is the process that isolates others; 0: there is none.
+func (r *Runtime) IsolatorPID() int {
+	i := &r.spawner.isolator
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.socket == nil {
+		return 0
+	}
+	return i.pid
+}
 
 // StartKilled starts what was killed before.
 func (r *Runtime) StartKilled(ctx context.Context, spec *workload.Spec) error {

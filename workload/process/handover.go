@@ -74,6 +74,7 @@ func (r *Runtime) Commands() (n int) {
 // What they wrote is in their logs; what they write from now on waits. The caller sees
 // to it that nothing is asked of the runtime until [Runtime.Resume].
 func (r *Runtime) Pause() *Handover {
+	r.spawner.isolator.close() // which a successor has one of its own of
 	h := &Handover{Cgroup: string(r.cgroup), Count: r.count.Load()}
 	if r.lock != nil {
 		h.Lock = int(r.lock.Fd())

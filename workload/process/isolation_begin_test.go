@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -18,6 +19,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/process"
+	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 func TestAnIsolatedProcessInheritsNothing(t *testing.T) {
@@ -187,16 +189,6 @@ func TestASignalThatEndsNothingIsNotSentToWhatIsStarting(t *testing.T) {
 	require.Error(t, <-started)
 }
 
-// A place is given back by each that was built, also by one that nobody waited for.
-func TestRootsThatAreBuiltAtATimeAreBounded(t *testing.T) {
-	w := newWorld(t)
-	for range process.MaxBuilding + 10 {
-		require.Error(t, w.s.StartKilled(w.context(), w.isolated("true")))
-	}
-	result, _ := w.finish(w.isolated("true"))
-	require.True(t, result.Successful())
-}
-
 // Whoever enters a mount namespace begins at its top, which is another place than the root of an agent
 // that was started in a directory of the node's.
 func TestAnIsolatedProcessSeesItsRootOnlyWhereTheSupervisorHasAnother(t *testing.T) {
@@ -251,4 +243,42 @@ func TestACommandThatCannotBeOpenedHoldsUpItsOwnStartOnly(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-started, context.Canceled)
 	require.Zero(t, w.left())
+}
+
+// As the kernel may for want of memory.
+func TestWhatIsolatesProcessesIsReplacedWhenItWasKilled(t *testing.T) {
+	w := newWorld(t)
+	held := w.waitIsolated()
+	for range 3 {
+		pid := w.s.IsolatorPID()
+		require.NotZero(t, pid)
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		require.Eventually(t, func() bool {
+			spec := w.isolated("true")
+			err := w.s.Start(w.context(), spec)
+			if err != nil {
+				require.True(t, abi.IsRecoverable(err), "%v", err) // it was asked before it ended
+				return false
+			}
+			require.True(t, w.wait(spec).Successful())
+			return true
+		}, testTimeout, time.Millisecond)
+		require.NotEqual(t, pid, w.s.IsolatorPID())
+	}
+	require.NoError(t, w.exec(held.ID, nil, "true").err, "what was started goes on")
+	require.Equal(t, 1, withToken(t, isolate.Program), "there is one at a time")
+	require.NoError(t, w.s.Close())
+	require.Zero(t, withToken(t, isolate.Program))
+}
+
+// Others of the user whose process it makes could look into it otherwise, or stop it.
+func TestWhatIsolatesProcessesIsNobodysToLookInto(t *testing.T) {
+	w := newWorld(t)
+	w.ask("true")
+	pid := w.s.IsolatorPID()
+	looks := w.script(fmt.Sprintf(`for f in mem maps environ fd root exe; do ls /proc/%[1]d/$f >/dev/null 2>&1 && cat /proc/%[1]d/$f 2>/dev/null; done; kill -STOP %[1]d 2>/dev/null && echo stopped`, pid))
+	looks.Process.User, looks.Process.Dir = "nobody", "/"
+	require.NoError(t, w.s.Start(w.context(), looks))
+	w.wait(looks)
+	require.Empty(t, strings.TrimSpace(w.stdoutOf(looks)))
 }

@@ -10,57 +10,34 @@ import (
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
-// startIsolated builds the process's root and forks it, within its limits, and returns when it
-// has executed the command. On an error it has ended.
+// startIsolated has the process isolated, within its limits, and returns when it has executed the command. On
+// an error it has ended. Until there is a process, that takes as long as file systems take to answer, or until
+// it is killed.
 func (p *process) startIsolated(ctx context.Context, target *isolate.Spec, s *spawner, group cgroup) error {
-	c, err := p.prepare(ctx, target)
-	if err != nil {
-		return err
-	}
-	err = p.fork(ctx, c, s, group)
-	c.prepared.Close()
-	closeAll(c.bounds)
-	if err != nil {
-		return err
-	}
-	return p.awaitCommand(ctx, p.child.executed)
-}
-
-// prepare returns how to start it, once its root is built. That takes as long as file systems take to answer,
-// or until it is killed.
-func (p *process) prepare(ctx context.Context, target *isolate.Spec) (c *command, err error) {
-	network, err := p.openNetwork()
-	if err != nil {
-		return nil, err
-	}
-	if network != nil {
-		defer network.Close()
-	}
 	target.OwnNetwork = p.noNetwork()
+	c := &command{isolated: target, cores: p.cores()}
+	if p.limits != nil {
+		var err error
+		c.doors, err = p.limits.doors()
+		defer closeAll(c.doors)
+		if err != nil {
+			return err
+		}
+	}
 	preparing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p.preparing(cancel)
-	defer p.preparing(nil)
-	c = &command{cores: p.cores()}
-	c.prepared, err = isolate.Prepare(preparing, target, network)
+	err := p.fork(preparing, c, s, group)
+	p.preparing(nil)
 	switch {
 	case err == nil:
+		return p.awaitCommand(ctx, p.child.executed)
 	case ctx.Err() != nil:
-		return nil, err
+		return ctx.Err()
 	case preparing.Err() != nil:
-		return nil, errStopped
-	default:
-		return nil, abi.Flat(err)
+		return errStopped
 	}
-	if p.limits == nil {
-		return c, nil
-	}
-	if c.bounds, err = p.limits.doors(); err != nil {
-		closeAll(c.bounds)
-		c.prepared.Close()
-		return nil, err
-	}
-	return c, nil
+	return err
 }
 
 // preparing says how a kill ends what comes before there is a process; nil: that is over.

@@ -98,6 +98,7 @@ func TestLinksInARootLeadNowhereElse(t *testing.T) {
 
 func TestAFailedIsolationIsReportedInOneLine(t *testing.T) {
 	w := newWorld(t)
+	w.ask("true") // what isolates processes runs from now on
 	before := openFiles(t)
 	for name, c := range map[string]struct {
 		change func(s *workload.Spec)
@@ -157,6 +158,7 @@ func TestTheSupervisorStaysInItsNamespaces(t *testing.T) {
 		}
 		return places
 	}
+	w.ask("true") // what isolates processes runs from now on
 	before, files := where(), openFiles(t)
 	var starts sync.WaitGroup
 	for range 20 {

@@ -175,15 +175,13 @@ func (p *process) fork(ctx context.Context, c *command, s *spawner, group cgroup
 		defer end.Close()
 		*stream.drain, *stream.end = d, end.Fd()
 	}
-	if c.prepared == nil {
-		network, err := p.openNetwork()
-		if err != nil {
-			return err
-		}
-		if network != nil {
-			defer network.Close()
-			c.network = int(network.Fd())
-		}
+	network, err := p.openNetwork()
+	if err != nil {
+		return err
+	}
+	if network != nil {
+		defer network.Close()
+		c.network = int(network.Fd())
 	}
 	if group != "" {
 		if c.cgroup, err = os.Open(string(group)); err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/workload/namespace"
-	"github.com/wasmnode/wasmnode/workload/process/forkexec"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 	"github.com/wasmnode/wasmnode/workload/process/program"
 )
@@ -27,6 +26,7 @@ type spawner struct {
 	requests     chan<- func()
 	done         chan struct{}
 	closing      sync.Once
+	isolator     isolator
 	namespaceErr error // the thread's children would begin in a namespace of a task's; its own
 }
 
@@ -34,6 +34,7 @@ type spawner struct {
 // cannot drop privileges.
 func newSpawner(thread chan<- func()) (*spawner, error) {
 	s := &spawner{requests: thread, done: make(chan struct{})}
+	s.isolator.spawner = s
 	ready := make(chan error)
 	if thread == nil {
 		own := make(chan func())
@@ -82,6 +83,7 @@ func dropPrivileges() error {
 // close ends the thread if it is the spawner's own, which kills the processes that it
 // started. It is idempotent.
 func (s *spawner) close() {
+	s.isolator.close()
 	s.closing.Do(func() { close(s.requests) })
 	<-s.done
 }
@@ -104,10 +106,10 @@ type command struct {
 	joins      int       // the pidfd of one whose process namespace it begins in; 0: this process's own
 	network    int       // a file of a network namespace that it begins in, or the pidfd of one in it; 0: this process's own
 
-	// What follows is of one whose root was prepared, which does not have what is said above but
-	// its streams, cgroup and cores.
-	prepared *isolate.Prepared
-	bounds   []*os.File // files of cgroups by which it enters them
+	// isolated is what it becomes in a root of its own, and says the command, its directory and user then; nil: it is
+	// none of that.
+	isolated *isolate.Spec
+	doors    []*os.File // of cgroups, which it enters by writing 0 to each
 }
 
 // child is a process that was started. It is to be waited for.
@@ -120,16 +122,15 @@ type child struct {
 
 // spawn starts a command as the leader of a new session, unless ctx is done before its turn comes.
 func (s *spawner) spawn(ctx context.Context, c *command) (child, error) {
-	fork := s.fork
-	if c.prepared != nil {
-		fork = forkPrepared
+	if c.isolated != nil {
+		return s.isolator.start(ctx, c)
 	}
 	started := child{pidfd: -1}
 	forked := make(chan error, 1)
 	request := func() {
 		forked <- onCores(c.cores, func() error {
 			failpoint.Here("fork")
-			err := fork(c, &started)
+			err := s.fork(c, &started)
 			failpoint.Here("forked")
 			return err
 		})()
@@ -179,29 +180,6 @@ func (s *spawner) fork(c *command, started *child) error {
 	if err != nil {
 		return program.Failure("command "+c.path, err, abi.InvalidArgument)
 	}
-	return nil
-}
-
-// forkPrepared forks one that makes itself what was prepared.
-func forkPrepared(c *command, started *child) error {
-	var calls forkexec.Calls
-	calls.Add(nil, unix.SYS_SETSID)
-	for _, file := range c.bounds {
-		calls.Add(func(e syscall.Errno) error { return noCgroup(e) }, unix.SYS_WRITE, file.Fd(), calls.Text("0"), 1)
-	}
-	for fd, file := range []uintptr{c.stdin, c.stdout, c.stderr} {
-		calls.Add(nil, unix.SYS_DUP3, file, uintptr(fd), 0)
-	}
-	calls.Append(c.prepared.Calls())
-	cgroup := -1
-	if c.cgroup != nil {
-		cgroup = int(c.cgroup.Fd())
-	}
-	made, err := forkexec.Fork(isolate.CloneFlags, cgroup, &calls)
-	if err != nil {
-		return program.Failure("a new process", err, abi.Unimplemented)
-	}
-	*started = child{made.PID, made.PIDFD, made.Executed}
 	return nil
 }
 

@@ -24,12 +24,16 @@ type Child struct {
 
 // Fork forks a process with flags of clone(2), in a cgroup of version 2 by its descriptor, or with
 // -1 in the caller's, and has it make the calls, the last of which should execute a command: one
-// that has made all of them ends with status 0, and one of which fails with 127. It returns at once: [Child.Executed] says what comes of it, and
-// has to be called.
+// that has made all of them ends with status 0, and one of which fails with 127. It returns at once:
+// [Child.Executed] says what comes of it, and has to be called.
 //
-// The process begins with its own copy of memory and files, and with all signals blocked, none of them
-// handled: [Calls.Unblock] adds the call that has them come. Its parent is the calling thread,
-// so the goroutine has to be locked to one that lasts where the process wants to hear of its end.
+// The process begins with its own copy of the files, and with all signals blocked, none of them
+// handled: [Calls.Unblock] adds the call that has them come. Until the command is executed it is in this
+// process's memory, of which it touches the calls only. So this process must be one that others of its user
+// may not look into, and that may be killed for want of memory with the new one.
+//
+// With CLONE_PARENT its parent is the one of this process, and otherwise the calling thread, which the goroutine
+// has to be locked to then.
 //
 // # Errors
 //
@@ -46,10 +50,9 @@ func Fork(flags uint64, cgroup int, calls *Calls) (*Child, error) {
 	defer theirs.Close() // nothing is written to it here
 	calls.keepOpen(theirs.Fd())
 	pidfd := new(int32)
-	arguments := &cloneArguments{
-		flags:      flags | unix.CLONE_PIDFD | unix.CLONE_CLEAR_SIGHAND,
-		pidfd:      uint64(Keep(calls, pidfd)),
-		exitSignal: uint64(unix.SIGCHLD),
+	arguments := &cloneArguments{flags: flags | unix.CLONE_VM | unix.CLONE_PIDFD | unix.CLONE_CLEAR_SIGHAND, pidfd: uint64(Keep(calls, pidfd))}
+	if flags&unix.CLONE_PARENT == 0 {
+		arguments.exitSignal = uint64(unix.SIGCHLD)
 	}
 	if cgroup >= 0 {
 		arguments.flags |= unix.CLONE_INTO_CGROUP
@@ -94,8 +97,8 @@ func (c *Calls) Unblock() {
 
 type signals [1]uint64 // the kernel's
 
-// forkBlocked forks while no signal reaches the thread: a handler would run in the new process, where
-// nothing of Go's runtime works.
+// forkBlocked forks while no signal reaches the thread: a handler would run in the new process, on this one's
+// memory.
 func forkBlocked(arguments *cloneArguments, calls *Calls, report uintptr) (pid uintptr, errno syscall.Errno) {
 	all, own := signals{^uint64(0)}, signals{}
 	setSignals(&all, &own)

@@ -1,11 +1,8 @@
 package isolate
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"os"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -15,108 +12,26 @@ import (
 	"github.com/wasmnode/wasmnode/workload/process/forkexec"
 )
 
-// CloneFlags are the namespaces that a process wants to have been made whose root is prepared.
-const CloneFlags = unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+// cloneFlags are the namespaces that are made with a process; its parent is the supervisor.
+const cloneFlags = unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_PARENT
 
-// Prepared is a root that was built for a process, in a mount namespace without one, and what the
+// prepared is a root that was built for a process, in a mount namespace without one, and what the
 // process is to do to have it.
-type Prepared struct {
+type prepared struct {
 	calls forkexec.Calls
 	files []int
 }
 
-// building has a place for each root that is being built. A file system that does not answer keeps one, and
-// the thread that asked it with a dozen files, which a process has not endlessly many of.
-var building = make(chan struct{}, MaxBuilding)
-
-// MaxBuilding is how many roots are built at a time; others wait.
-const MaxBuilding = 1024
-
-// Prepare builds the root of a process that is neither bare nor joins another: in the node's network
-// namespace, in that of a file, or in one of its own if the spec says so. The caller closes what it
-// returns. It takes as long as the file systems of what is mounted, or until ctx is done.
-//
-// # Errors
-//
-// INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED: of a mount, a device or the command;
-// RESOURCE_EXHAUSTED and FAILED_PRECONDITION: the system's; and that of ctx. Nothing of it is left,
-// or will be once those file systems answer.
-func Prepare(ctx context.Context, s *Spec, network *os.File) (*Prepared, error) {
-	select {
-	case building <- struct{}{}:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: the roots of %d processes are being built: is there a file system that does not answer?", ctx.Err(), MaxBuilding)
-	}
-	p, networkFD := &Prepared{}, -1
-	if network != nil {
-		var err error
-		if networkFD, err = p.keep(unix.FcntlInt(network.Fd(), unix.F_DUPFD_CLOEXEC, 0)); err != nil {
-			<-building
-			return nil, failed("the network namespace", err)
-		}
-	}
-	startedWith() // which cannot be found out by a thread that has left the node's root
-	var err error
-	prepared := make(chan struct{})
-	go onThread(func() {
-		err = p.prepare(s, networkFD)
-		<-building
-		close(prepared)
-	})
-	select {
-	case <-prepared:
-		if err != nil {
-			p.Close()
-			return nil, err
-		}
-		return p, nil
-	case <-ctx.Done():
-		go func() {
-			<-prepared
-			p.Close()
-		}()
-		return nil, ctx.Err()
-	}
-}
-
-// onThread calls do, and has the thread of this goroutine end with it, as it cannot come back to where it was before.
-// The first thread of a process is what others see of the process, and never ends.
-func onThread(do func()) {
-	runtime.LockOSThread()
-	if unix.Gettid() == unix.Getpid() {
-		defer runtime.UnlockOSThread()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			onThread(do)
-		}()
-		<-done
-		return
-	}
-	do()
-}
-
-// Close frees what was prepared. A process that was started has it all the same.
-func (p *Prepared) Close() {
+// close frees what was prepared. A process that was forked has it all the same.
+func (p *prepared) close() {
 	for _, fd := range p.files {
 		closeFD(fd)
 	}
-	p.files = nil
 }
 
-// Calls are what the process does, which is forked with [CloneFlags], to become what the spec says.
-func (p *Prepared) Calls() *forkexec.Calls { return &p.calls }
-
 // prepare is done by a thread that ends after it.
-func (p *Prepared) prepare(s *Spec, network int) error {
+func (p *prepared) prepare(s *Spec, network, supervisor int) error {
 	if err := blockSignals(); err != nil {
-		return err
-	}
-	supervisor, err := p.keep(unix.PidfdOpen(os.Getpid(), 0))
-	if err != nil {
-		return failed("this process", err)
-	}
-	if err := p.adjustOOMScore(s.OOMScoreAdj); err != nil {
 		return err
 	}
 	mounts, err := p.newNamespaces(s, network)
@@ -132,6 +47,7 @@ func (p *Prepared) prepare(s *Spec, network int) error {
 		return err
 	}
 	proc.mount(&p.calls, point)
+	proc.adjustOOMScore(&p.calls, s.OOMScoreAdj)
 	limitFiles(&p.calls)
 	dropPrivileges(&p.calls, s.User, s.AddCapabilities, s.DropCapabilities)
 	endWithParent(&p.calls, supervisor)
@@ -160,7 +76,7 @@ func blockSignals() error {
 }
 
 // restrict adds what the process and all that it starts are refused for good.
-func (p *Prepared) restrict() error {
+func (p *prepared) restrict() error {
 	scope, err := socketScope()
 	if err != nil {
 		return err
@@ -177,7 +93,7 @@ func (p *Prepared) restrict() error {
 }
 
 // keep has a file closed with the others.
-func (p *Prepared) keep(fd int, err error) (int, error) {
+func (p *prepared) keep(fd int, err error) (int, error) {
 	if err == nil {
 		p.files = append(p.files, fd)
 	}
@@ -186,7 +102,7 @@ func (p *Prepared) keep(fd int, err error) (int, error) {
 
 // newNamespaces gives this thread the namespaces that the root is built in, and has the process enter
 // them. It returns that of the mounts.
-func (p *Prepared) newNamespaces(s *Spec, network int) (mounts int, err error) {
+func (p *prepared) newNamespaces(s *Spec, network int) (mounts int, err error) {
 	switch {
 	case s.OwnNetwork:
 		if network, err = p.newNetwork(); err != nil {
@@ -211,7 +127,7 @@ func (p *Prepared) newNamespaces(s *Spec, network int) (mounts int, err error) {
 }
 
 // newNetwork gives this thread a network of its own.
-func (p *Prepared) newNetwork() (int, error) {
+func (p *prepared) newNetwork() (int, error) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return -1, err
 	}
@@ -223,22 +139,11 @@ func (p *Prepared) newNetwork() (int, error) {
 
 // execute adds the command, which is looked for with the user's rights to files. What the process is to find
 // is asked for here already: where a file system does not answer, this thread is the one that waits.
-func (p *Prepared) execute(s *Spec) error {
-	groups := make([]int, len(s.User.Groups))
-	for i, g := range s.User.Groups {
-		groups[i] = int(g)
-	}
-	if err := errors.Join(unix.Setgroups(groups), unix.Setfsgid(int(s.User.GID)), unix.Setfsuid(int(s.User.UID))); err != nil {
-		return failed("looking for the command", err)
-	}
-	if err := unix.Chdir(s.Dir); err != nil {
-		return failed(workingDir(s), err)
-	}
-	file, err := findCommand(s)
+func (p *prepared) execute(s *Spec) error {
+	file, isThere, err := findAs(s)
 	if err != nil {
 		return err
 	}
-	isThere := readBeginning(file)
 	c := &p.calls
 	c.Add(explainFailed(workingDir(s)), unix.SYS_CHDIR, c.Text(s.Dir))
 	if limit := startedWith(); limit != nil {
@@ -251,6 +156,26 @@ func (p *Prepared) execute(s *Spec) error {
 	c.Add(func(err syscall.Errno) error { return notExecuted(file, isThere, err) },
 		unix.SYS_EXECVE, c.Text(file), c.Texts(s.Args), c.Texts(s.Env))
 	return nil
+}
+
+// findAs finds the command with the user's rights to files.
+func findAs(s *Spec) (file string, isThere bool, err error) {
+	groups := make([]int, len(s.User.Groups))
+	for i, g := range s.User.Groups {
+		groups[i] = int(g)
+	}
+	err = errors.Join(unix.Setgroups(groups), unix.Setfsgid(int(s.User.GID)), unix.Setfsuid(int(s.User.UID)))
+	defer func() { err = errors.Join(err, unix.Setfsuid(os.Geteuid()), unix.Setfsgid(os.Getegid())) }()
+	if err != nil {
+		return "", false, failed("looking for the command", err)
+	}
+	if err := unix.Chdir(s.Dir); err != nil {
+		return "", false, failed(workingDir(s), err)
+	}
+	if file, err = findCommand(s); err != nil {
+		return "", false, err
+	}
+	return file, readBeginning(file), nil
 }
 
 // readBeginning reports whether a file is there, and has the kernel have what executing it reads first.

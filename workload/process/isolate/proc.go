@@ -26,7 +26,7 @@ type procMount struct {
 }
 
 // newProc opens what hides those that there are with this kernel.
-func (p *Prepared) newProc() (*procMount, error) {
+func (p *prepared) newProc() (*procMount, error) {
 	m := &procMount{masks: map[int]string{}}
 	for _, fd := range []*int{&m.context, &m.top, &m.tree} {
 		var err error
@@ -77,7 +77,7 @@ func (m *procMount) mount(c *forkexec.Calls, point int) {
 }
 
 // placeholder is a descriptor for a file that the process is to open.
-func (p *Prepared) placeholder() (int, error) {
+func (p *prepared) placeholder() (int, error) {
 	fd, err := p.keep(unix.Open("/dev/null", unix.O_PATH|unix.O_CLOEXEC, 0))
 	if err != nil {
 		return -1, failed("/dev/null", err)
@@ -105,19 +105,13 @@ func (m *procMount) makeReadOnly(c *forkexec.Calls, name string) {
 	attach(c, "/proc/"+name, m.tree, m.top, name)
 }
 
-// adjustOOMScore is [adjustOOMScore] of the process that is forked.
-func (p *Prepared) adjustOOMScore(score int) error {
+// adjustOOMScore adds what [adjustOOMScore] does.
+func (m *procMount) adjustOOMScore(c *forkexec.Calls, score int) {
 	if score == 0 {
-		return nil
+		return
 	}
-	file, err := p.placeholder()
-	if err != nil {
-		return err
-	}
-	c, adjusting := &p.calls, explain("oom_score_adj")
-	text := strconv.Itoa(score)
-	c.Add(adjusting, unix.SYS_OPENAT, 0, c.Text("/proc/self/oom_score_adj"), unix.O_WRONLY|unix.O_CLOEXEC)
-	c.Reopen(adjusting, file)
-	c.Add(adjusting, unix.SYS_WRITE, uintptr(file), c.Text(text), uintptr(len(text)))
-	return nil
+	adjusting, text := explain("oom_score_adj"), strconv.Itoa(score)
+	c.Add(adjusting, unix.SYS_OPENAT, uintptr(m.top), c.Text("self/oom_score_adj"), unix.O_WRONLY|unix.O_CLOEXEC)
+	c.Reopen(adjusting, m.tree)
+	c.Add(adjusting, unix.SYS_WRITE, uintptr(m.tree), c.Text(text), uintptr(len(text)))
 }

@@ -35,12 +35,16 @@ func init() {
 	}
 	// What follows drops privileges of this thread, and execve keeps this one alone.
 	runtime.LockOSThread()
-	report := os.NewFile(reportFD, "report")
-	if err := run(); err != nil {
-		_ = json.NewEncoder(report).Encode(abi.Flat(err))
-		os.Exit(1)
+	if len(os.Args) > 1 && os.Args[1] == Isolator {
+		if err := isolator(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
-	os.Exit(0)
+	report := os.NewFile(reportFD, "report")
+	_ = json.NewEncoder(report).Encode(abi.Flat(run())) // whoever reads it may have ended
+	os.Exit(1)
 }
 
 // run returns only when the command cannot be executed.
