@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -18,6 +19,7 @@ type Calls struct {
 	list    []call
 	explain []func(syscall.Errno) error
 	kept    []any // what the arguments point to
+	keep    []int // files that are not closed
 	invalid error // one of them cannot be an argument; nil: all can
 }
 
@@ -63,11 +65,13 @@ func (c *Calls) Reopen(explain func(syscall.Errno) error, fd int) {
 	c.list[len(c.list)-1].chained = 1
 }
 
-// CloseFiles adds calls that close all files but the standard ones. It is to come before what may not answer: until
-// then the process holds what its parent has open, also where that has closed it or has ended.
-func (c *Calls) CloseFiles(explain func(syscall.Errno) error) {
-	for range 2 { // the files below and above the one where it reports, which is known when it is forked
-		c.Add(explain, unix.SYS_CLOSE_RANGE, firstFD, math.MaxUint32)
+// CloseFiles adds calls that close all files but the standard ones and those to keep. It is to come before what
+// may not answer or is another user's: until then the process holds what its parent has open, also where that has
+// closed it or has ended. It is called once.
+func (c *Calls) CloseFiles(explain func(syscall.Errno) error, keep ...int) {
+	c.keep = keep
+	for range len(keep) + 2 { // the ranges beside them and the file where it reports, which is known when it is forked
+		c.Add(explain, unix.SYS_CLOSE_RANGE)
 		c.list[len(c.list)-1].closes = true
 	}
 }
@@ -75,16 +79,23 @@ func (c *Calls) CloseFiles(explain func(syscall.Errno) error) {
 // firstFD is the first file that is no standard one.
 const firstFD = 3
 
-// keepOpen has the calls that close files not close one.
-func (c *Calls) keepOpen(fd uintptr) {
-	below := true
+// keepOpen has the calls that close files not close one more.
+func (c *Calls) keepOpen(fd int) {
+	keep := append(slices.Clone(c.keep), fd)
+	slices.Sort(keep)
+	first, next := firstFD, 0
 	for i := range c.list {
-		if one := &c.list[i]; one.closes {
-			one.arguments[0], one.arguments[1] = fd+1, math.MaxUint32
-			if below && fd > firstFD {
-				one.arguments[0], one.arguments[1] = firstFD, fd-1
-			}
-			below = false
+		one := &c.list[i]
+		if !one.closes {
+			continue
+		}
+		for next < len(keep) && keep[next] <= first { // nothing is below it
+			first, next = max(first, keep[next]+1), next+1
+		}
+		one.arguments[0], one.arguments[1] = uintptr(first), math.MaxUint32
+		if next < len(keep) {
+			one.arguments[1] = uintptr(keep[next] - 1)
+			first = keep[next]
 		}
 	}
 }
@@ -133,7 +144,7 @@ func (c *Calls) Append(other *Calls) {
 		one.index = uintptr(len(c.list))
 		c.list, c.explain = append(c.list, one), append(c.explain, other.explain[i])
 	}
-	c.kept = append(c.kept, other.kept...)
+	c.kept, c.keep = append(c.kept, other.kept...), append(c.keep, other.keep...)
 	c.invalid = errors.Join(c.invalid, other.invalid)
 }
 

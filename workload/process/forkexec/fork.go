@@ -48,7 +48,7 @@ func Fork(flags uint64, cgroup int, calls *Calls) (*Child, error) {
 		return nil, err
 	}
 	defer theirs.Close() // nothing is written to it here
-	calls.keepOpen(theirs.Fd())
+	calls.keepOpen(int(theirs.Fd()))
 	pidfd := new(int32)
 	arguments := &cloneArguments{flags: flags | unix.CLONE_VM | unix.CLONE_PIDFD | unix.CLONE_CLEAR_SIGHAND, pidfd: uint64(Keep(calls, pidfd))}
 	if flags&unix.CLONE_PARENT == 0 {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -215,6 +217,49 @@ func TestAProcessHoldsNothingOpenWhileItWaits(t *testing.T) {
 	require.NoError(t, child.Executed())
 	require.Equal(t, unix.SIGKILL, wait(t, child).Signal())
 	require.NoError(t, unix.Close(child.PIDFD))
+}
+
+func TestFilesAreClosedButThoseToKeep(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	defer w.Close()
+	var open []int
+	for range 6 {
+		fd, err := unix.Open(os.DevNull, unix.O_RDONLY, 0) // which stays open in a command
+		require.NoError(t, err)
+		defer func() { require.NoError(t, unix.Close(fd)) }()
+		open = append(open, fd)
+	}
+	for name, keep := range map[string][]int{
+		"none": nil, "one": open[2:3], "two": {open[4], open[1]}, "neighbours": open[2:5], "the last": open[5:],
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls forkexec.Calls
+			for _, fd := range []uintptr{1, 2} {
+				calls.Add(nil, unix.SYS_DUP3, w.Fd(), fd, 0)
+			}
+			calls.CloseFiles(nil, keep...)
+			execute(&calls, "/bin/sh", "-c", "echo $(ls /proc/self/fd)")
+			child, err := start(t, &calls)
+			require.NoError(t, err)
+			require.Zero(t, wait(t, child))
+			text := make([]byte, 100)
+			n, err := r.Read(text)
+			require.NoError(t, err)
+			want := []string{"0", "1", "2"}
+			for _, fd := range slices.Sorted(slices.Values(keep)) {
+				want = append(want, strconv.Itoa(fd))
+			}
+			var has []string
+			for _, fd := range strings.Fields(string(text[:n])) {
+				if number, err := strconv.Atoi(fd); err == nil && (number < 3 || slices.Contains(open, number)) {
+					has = append(has, fd) // what is left is the directory that ls reads
+				}
+			}
+			require.ElementsMatch(t, want, has)
+		})
+	}
 }
 
 func TestWhatFailsAfterFilesWereClosedIsReported(t *testing.T) {

@@ -15,8 +15,7 @@ import (
 // cloneFlags are the namespaces that are made with a process; its parent is the supervisor.
 const cloneFlags = unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_PARENT
 
-// prepared is a root that was built for a process, in a mount namespace without one, and what the
-// process is to do to have it.
+// prepared is a root that was built for a process, and what the process is to do to be isolated in it.
 type prepared struct {
 	calls forkexec.Calls
 	files []int
@@ -48,10 +47,7 @@ func (p *prepared) prepare(s *Spec, network, supervisor int) error {
 	}
 	proc.mount(&p.calls, point)
 	proc.adjustOOMScore(&p.calls, s.OOMScoreAdj)
-	limitFiles(&p.calls)
-	dropPrivileges(&p.calls, s.User, s.AddCapabilities, s.DropCapabilities)
-	endWithParent(&p.calls, supervisor)
-	if err := p.restrict(); err != nil {
+	if err := p.restrict(s, supervisor); err != nil {
 		return err
 	}
 	if s.Command != "" {
@@ -75,21 +71,27 @@ func blockSignals() error {
 	return unix.PthreadSigmask(unix.SIG_SETMASK, all, nil)
 }
 
-// restrict adds what the process and all that it starts are refused for good.
-func (p *prepared) restrict() error {
+// restrict adds what makes the process one of its user, and what that and all that it starts are refused for good.
+func (p *prepared) restrict(s *Spec, supervisor int) error {
+	c := &p.calls
 	scope, err := socketScope()
 	if err != nil {
 		return err
 	}
-	if scope >= 0 {
+	// From here on others of the user may stop it, with all that it holds.
+	if scope < 0 {
+		c.CloseFiles(explain("closing files"), supervisor)
+	} else {
 		p.files = append(p.files, scope)
-		restrictSelf(&p.calls, scope)
+		c.CloseFiles(explain("closing files"), supervisor, scope)
 	}
-	if err := filterSyscalls(&p.calls); err != nil {
-		return err
+	limitFiles(c)
+	dropPrivileges(c, s.User, s.AddCapabilities, s.DropCapabilities)
+	endWithParent(c, supervisor)
+	if scope >= 0 {
+		restrictSelf(c, scope)
 	}
-	p.calls.CloseFiles(explain("closing files"))
-	return nil
+	return filterSyscalls(c)
 }
 
 // keep has a file closed with the others.
@@ -100,12 +102,12 @@ func (p *prepared) keep(fd int, err error) (int, error) {
 	return fd, err
 }
 
-// newNamespaces gives this thread the namespaces that the root is built in, and has the process enter
-// them. It returns that of the mounts.
+// newNamespaces gives this thread, and with it the process that it forks, the namespaces that the root is built in.
+// It returns that of the mounts.
 func (p *prepared) newNamespaces(s *Spec, network int) (mounts int, err error) {
 	switch {
 	case s.OwnNetwork:
-		if network, err = p.newNetwork(); err != nil {
+		if err := newNetwork(); err != nil {
 			return -1, failed("a network of its own", err)
 		}
 	case network >= 0:
@@ -119,22 +121,14 @@ func (p *prepared) newNamespaces(s *Spec, network int) (mounts int, err error) {
 	if mounts, err = p.keep(unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)); err != nil {
 		return -1, failed("mounts of its own", err)
 	}
-	p.calls.Add(explainFailed("entering its mounts"), unix.SYS_SETNS, uintptr(mounts), unix.CLONE_NEWNS)
-	if network >= 0 {
-		p.calls.Add(explainFailed("entering its network"), unix.SYS_SETNS, uintptr(network), unix.CLONE_NEWNET)
-	}
 	return mounts, nil
 }
 
-// newNetwork gives this thread a network of its own.
-func (p *prepared) newNetwork() (int, error) {
+func newNetwork() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return -1, err
+		return err
 	}
-	if err := namespace.StartLoopback(); err != nil {
-		return -1, err
-	}
-	return p.keep(unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0))
+	return namespace.StartLoopback()
 }
 
 // execute adds the command, which is looked for with the user's rights to files. What the process is to find

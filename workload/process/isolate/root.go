@@ -201,8 +201,8 @@ func (r root) give(name string, u User) error {
 }
 
 // enter makes the root that of a mount namespace, which this thread is in, and leaves nothing of the one
-// before. The thread's own root may be another (chroot), and a process that enters the namespace begins at its
-// top.
+// before. The thread's own root may be another (chroot), and whoever enters the namespace later, as commands do
+// that join the process, begins at its top.
 func (r root) enter(namespace int) error {
 	if err := unix.Setns(namespace, unix.CLONE_NEWNS); err != nil {
 		return failed("going to the top of its mounts", err)
