@@ -245,6 +245,16 @@ func TestACommandThatCannotBeOpenedHoldsUpItsOwnStartOnly(t *testing.T) {
 	require.Zero(t, w.left())
 }
 
+func TestAScoreForWantOfMemoryIsItsProcesssOwn(t *testing.T) {
+	w := newWorld(t)
+	before := w.ask(`cat /proc/self/oom_score_adj`)
+	spec := w.isolated(`cat /proc/self/oom_score_adj`)
+	spec.Process.Bounds.OOMScoreAdj = 700
+	_, stdoutOf := w.finish(spec)
+	require.Equal(t, "700", stdoutOf)
+	require.Equal(t, before, w.ask(`cat /proc/self/oom_score_adj`))
+}
+
 // As the kernel may for want of memory.
 func TestWhatIsolatesProcessesIsReplacedWhenItWasKilled(t *testing.T) {
 	w := newWorld(t)

@@ -221,20 +221,23 @@ func mountSilent(t *testing.T) (dir string, server *os.File) {
 	return dir, server
 }
 
-// The kernel looks for what to kill for want of memory among all that share some with the
-// process, and until its command is executed that is this process.
+// The kernel looks for what to kill for want of memory among all that share some with the process.
 func TestACommandWithMoreArgumentsThanMemoryEndsAlone(t *testing.T) {
 	w := newWorld(t)
 	spec := w.isolated("true")
 	spec.MemoryMaxBytes = process.MinMemory
 	spec.Process.Command, spec.Process.Args = "/bin/true", nil
-	for range 15 {
+	spec.Process.Bounds.Limits = []workload.Limit{{Name: "stack", Soft: 1 << 30, Hard: 1 << 30}}
+	for range 40 {
 		spec.Process.Args = append(spec.Process.Args, strings.Repeat("x", 128<<10-1))
 	}
+	w.ask("true")
+	isolator := w.s.IsolatorPID()
 	if err := w.s.Start(w.context(), spec); err == nil {
 		w.wait(spec)
 	}
-	require.True(t, func() bool { result, _ := w.finish(w.isolated("true")); return result.Successful() }())
+	w.ask("true")
+	require.Equal(t, isolator, w.s.IsolatorPID())
 }
 
 func (w *world) mountLast(s *workload.Spec, target string) {

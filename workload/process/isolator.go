@@ -107,7 +107,7 @@ func (a *answer) executed() error {
 }
 
 // errIsolator is that it said no more.
-var errIsolator = abi.NewRecoverableError(abi.Unavailable, "what isolates processes has ended")
+var errIsolator = abi.NewRecoverableError(abi.Unavailable, "what isolates processes has ended, or is short of files")
 
 func (a *answer) next() (p isolate.Progress, err error) {
 	if err = a.decoder.Decode(&p); err != nil {
@@ -157,14 +157,14 @@ func (i *isolator) send(ctx context.Context, files []int) error {
 				return fmt.Errorf("what isolates processes: %w", err)
 			}
 		}
-		err := unix.Sendmsg(int(i.socket.Fd()), []byte{0}, unix.UnixRights(files...), nil, unix.MSG_NOSIGNAL)
-		if err == nil {
+		err := unix.Sendmsg(int(i.socket.Fd()), []byte{0}, unix.UnixRights(files...), nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+		switch {
+		case err == nil:
 			return nil
-		}
-		i.endLocked() // it was killed, perhaps for want of memory
-		if !again {
+		case !again || !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET):
 			return noFiles(os.NewSyscallError("sendmsg", err))
 		}
+		i.endLocked() // it was killed, perhaps for want of memory
 	}
 }
 

@@ -65,6 +65,7 @@ func (s session) killOnce() (int, error) {
 	if err := syscall.Kill(-s.leader, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return 0, err
 	}
+	_ = syscall.Kill(s.leader, syscall.SIGKILL) // which may have no session yet
 	members, err := s.members()
 	for _, m := range members {
 		_ = syscall.Kill(m.PID, syscall.SIGKILL) // it may have gone

@@ -27,10 +27,9 @@ type Child struct {
 // that has made all of them ends with status 0, and one of which fails with 127. It returns at once:
 // [Child.Executed] says what comes of it, and has to be called.
 //
-// The process begins with its own copy of the files, and with all signals blocked, none of them
-// handled: [Calls.Unblock] adds the call that has them come. Until the command is executed it is in this
-// process's memory, of which it touches the calls only. So this process must be one that others of its user
-// may not look into, and that may be killed for want of memory with the new one.
+// The process begins with its own copy of memory and files, and with all signals blocked, none of them
+// handled: [Calls.Unblock] adds the call that has them come. It takes the longer, the more memory this process
+// has.
 //
 // With CLONE_PARENT its parent is the one of this process, and otherwise the calling thread, which the goroutine
 // has to be locked to then.
@@ -50,7 +49,7 @@ func Fork(flags uint64, cgroup int, calls *Calls) (*Child, error) {
 	defer theirs.Close() // nothing is written to it here
 	calls.keepOpen(int(theirs.Fd()))
 	pidfd := new(int32)
-	arguments := &cloneArguments{flags: flags | unix.CLONE_VM | unix.CLONE_PIDFD | unix.CLONE_CLEAR_SIGHAND, pidfd: uint64(Keep(calls, pidfd))}
+	arguments := &cloneArguments{flags: flags | unix.CLONE_PIDFD | unix.CLONE_CLEAR_SIGHAND, pidfd: uint64(Keep(calls, pidfd))}
 	if flags&unix.CLONE_PARENT == 0 {
 		arguments.exitSignal = uint64(unix.SIGCHLD)
 	}
@@ -97,8 +96,8 @@ func (c *Calls) Unblock() {
 
 type signals [1]uint64 // the kernel's
 
-// forkBlocked forks while no signal reaches the thread: a handler would run in the new process, on this one's
-// memory.
+// forkBlocked forks while no signal reaches the thread: a handler would run in the new process, where nothing
+// of Go's runtime works.
 func forkBlocked(arguments *cloneArguments, calls *Calls, report uintptr) (pid uintptr, errno syscall.Errno) {
 	all, own := signals{^uint64(0)}, signals{}
 	setSignals(&all, &own)

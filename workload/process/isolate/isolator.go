@@ -50,7 +50,7 @@ const socketFD = 3
 
 // isolator isolates processes until nobody asks any more.
 func isolator() error {
-	// Its memory is that of processes of other users until they have executed their commands.
+	// Processes of other users have copies of its memory until they have executed their commands.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hiding from others: %w", err)
 	}
@@ -58,14 +58,12 @@ func isolator() error {
 	if err != nil {
 		return fmt.Errorf("the supervisor: %w", err)
 	}
+	unix.CloseOnExec(socketFD)
 	startedWith()
 	for {
 		files, err := receiveFiles()
-		switch {
-		case err != nil:
+		if err != nil || files == nil {
 			return err
-		case len(files) < 2:
-			return nil // the other end is closed
 		}
 		go func() {
 			// Never unlocked: the thread ends with its goroutine, as it cannot come back to where it was.
@@ -75,23 +73,34 @@ func isolator() error {
 	}
 }
 
-// receiveFiles returns the files of the next message.
+// receiveFiles returns the files of the next message; nil: the other end is closed. A message whose files this
+// process has no room for is passed over, which closes what it should be answered by.
 func receiveFiles() (files []int, err error) {
 	var text [1]byte
 	rights := make([]byte, unix.CmsgSpace(4*Files))
 	for {
-		_, n, _, _, err := unix.Recvmsg(socketFD, text[:], rights, unix.MSG_CMSG_CLOEXEC)
+		n, of, flags, _, err := unix.Recvmsg(socketFD, text[:], rights, unix.MSG_CMSG_CLOEXEC)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the supervisor's socket: %w", err)
 		}
-		messages, err := unix.ParseSocketControlMessage(rights[:n])
-		if err != nil || len(messages) == 0 {
-			return nil, err
+		if n == 0 {
+			return nil, nil
 		}
-		return unix.ParseUnixRights(&messages[0])
+		messages, err := unix.ParseSocketControlMessage(rights[:of])
+		for i := range messages {
+			came, parseErr := unix.ParseUnixRights(&messages[i])
+			files, err = append(files, came...), errors.Join(err, parseErr)
+		}
+		if err == nil && flags&unix.MSG_CTRUNC == 0 && len(files) >= 2 {
+			return files, nil
+		}
+		for _, fd := range files {
+			closeFD(fd)
+		}
+		files = nil
 	}
 }
 
@@ -141,10 +150,11 @@ func (p *prepared) start(r *Request, supervisor int, forked func(pid int)) error
 		return err
 	}
 	child, err := forkexec.Fork(cloneFlags, cgroup, c)
+	p.close() // it has them all, and may take long
 	if err != nil {
 		return failed("a new process", err)
 	}
-	defer closeFD(child.PIDFD)
+	closeFD(child.PIDFD)
 	forked(child.PID)
 	return child.Executed()
 }

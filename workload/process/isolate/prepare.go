@@ -26,6 +26,7 @@ func (p *prepared) close() {
 	for _, fd := range p.files {
 		closeFD(fd)
 	}
+	p.files = nil
 }
 
 // prepare is done by a thread that ends after it.

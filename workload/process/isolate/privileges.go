@@ -57,8 +57,8 @@ func changeUser(c *forkexec.Calls, u User) {
 	gid, uid := uintptr(u.GID), uintptr(u.UID)
 	c.Add(explain(fmt.Sprintf("group %d", u.GID)), unix.SYS_SETRESGID, gid, gid, gid)
 	c.Add(explain(fmt.Sprintf("user %d", u.UID)), unix.SYS_SETRESUID, uid, uid, uid)
-	// Others of the user must not look into it, whatever the machine is set to, while it may have the
-	// supervisor's memory. They could not before this either: it has capabilities.
+	// Others of the user must not look into it, whatever the machine is set to, while it has a copy of the memory
+	// of what made it. They could not before this either: it has capabilities.
 	prctl(c, "hiding from the user", unix.PR_SET_DUMPABLE, 0)
 }
 

@@ -21,6 +21,7 @@ type root struct {
 	fd   int    // of its top directory
 	name string // of that in the new root; empty: it is the new root
 	own  bool   // what is in it, other than mounts, is nobody else's, and can be replaced
+	proc uint64 // the device of what is at its /proc until the processes are; 0: nothing is yet
 }
 
 // taskDir is the task's directory, open since before anything was mounted over it.
@@ -157,10 +158,17 @@ func (r root) populate(s *Spec, task taskDir) (proc int, err error) {
 			return -1, err
 		}
 	}
-	if proc, err = r.mountPoint("/proc", true); err != nil {
+	// What leads in there would not be seen any more: nothing can be mounted in this.
+	if proc, err = nothing(true); err != nil {
 		return -1, failed("mount /proc", err)
 	}
-	if err := r.mountAll(s, task); err != nil {
+	if err = r.attach(proc, "/proc", true); err != nil {
+		err = failed("mount /proc", err)
+	} else {
+		r.proc = deviceOf(proc)
+		err = r.mountAll(s, task)
+	}
+	if err != nil {
 		closeFD(proc)
 		return -1, err
 	}
@@ -351,6 +359,9 @@ func (r root) mountPoint(target string, isDir bool) (int, error) {
 	}
 	defer closeFD(parent)
 	err = newPoint(parent, path.Base(target), isDir)
+	if errors.Is(err, unix.EROFS) && r.proc != 0 && r.proc == deviceOf(parent) {
+		return -1, fmt.Errorf("%s leads into /proc, which is the kernel's: %w", target, err)
+	}
 	if errors.Is(err, unix.EEXIST) && r.owns(parent) {
 		if err = unix.Unlinkat(parent, path.Base(target), 0); err == nil {
 			err = newPoint(parent, path.Base(target), isDir)
@@ -366,9 +377,15 @@ func (r root) mountPoint(target string, isDir bool) (int, error) {
 }
 
 // owns reports whether a directory is nobody else's, as those of what is mounted in the root are.
-func (r root) owns(dir int) bool {
-	var top, stat unix.Stat_t
-	return r.own && unix.Fstat(r.fd, &top) == nil && unix.Fstat(dir, &stat) == nil && top.Dev == stat.Dev
+func (r root) owns(dir int) bool { return r.own && deviceOf(r.fd) == deviceOf(dir) }
+
+// deviceOf is that of an open file; 0: it has none that can be told.
+func deviceOf(fd int) uint64 {
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return 0
+	}
+	return stat.Dev
 }
 
 // newPoint makes an empty directory or file.
