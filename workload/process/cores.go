@@ -26,11 +26,7 @@ func onCores(cores []uint32, fork func() error) func() error {
 		return fork
 	}
 	return func() error {
-		var own unix.CPUSet
-		if err := unix.SchedGetaffinity(0, &own); err != nil {
-			return fmt.Errorf("%w: %w", errCores, err)
-		}
-		chosen, err := chooseCores(&own, cores)
+		own, chosen, err := coresOf(0, cores)
 		if err != nil {
 			return err
 		}
@@ -38,12 +34,23 @@ func onCores(cores []uint32, fork func() error) func() error {
 			return fmt.Errorf("%w: %w", errCores, err)
 		}
 		err = fork()
-		if back := unix.SchedSetaffinity(0, &own); back != nil {
+		if back := unix.SchedSetaffinity(0, own); back != nil {
 			// Whatever this thread starts from now on would have too little.
 			err = errors.Join(err, fmt.Errorf("%w: %w", errCores, back))
 		}
 		return err
 	}
+}
+
+// coresOf returns the processors that a thread may use, by its number or 0 for this one, and those of them that have
+// the given numbers.
+func coresOf(thread int, cores []uint32) (own, chosen *unix.CPUSet, err error) {
+	own = new(unix.CPUSet)
+	if err := unix.SchedGetaffinity(thread, own); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", errCores, err)
+	}
+	chosen, err = chooseCores(own, cores)
+	return own, chosen, err
 }
 
 // chooseCores returns those of the processors in a set that have the given numbers in it.

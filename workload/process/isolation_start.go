@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"errors"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -66,9 +65,9 @@ func (p *process) preparing(cancel context.CancelFunc) {
 	}
 }
 
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		_ = f.Close() // what was written was written
+func closeAll(files []int) {
+	for _, fd := range files {
+		_ = unix.Close(fd) // nothing was written to it here
 	}
 }
 

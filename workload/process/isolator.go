@@ -76,7 +76,7 @@ type answer struct {
 // child returns the process that was forked.
 func (a *answer) child() (child, error) {
 	p, err := a.next()
-	if err == nil && p.PID == 0 {
+	if err == nil && p.Error != nil {
 		err = p.Error
 	}
 	if err != nil {
@@ -96,21 +96,18 @@ func (a *answer) child() (child, error) {
 // executed is [child.executed].
 func (a *answer) executed() error {
 	defer a.close()
-	switch p, err := a.next(); {
-	case err == nil && p.Error != nil:
+	if p, err := a.next(); err == nil && p.Error != nil {
 		return p.Error
-	case err == nil || errors.Is(err, errIsolator):
-		return nil
-	default:
-		return err
 	}
+	return nil
 }
 
 // errIsolator is that it said no more.
 var errIsolator = abi.NewRecoverableError(abi.Unavailable, "what isolates processes has ended, or is short of files")
 
+// next returns what the isolator says next: a number, or an error.
 func (a *answer) next() (p isolate.Progress, err error) {
-	if err = a.decoder.Decode(&p); err != nil {
+	if err := a.decoder.Decode(&p); err != nil || p.PID == 0 && p.Error == nil {
 		return p, errIsolator
 	}
 	return p, nil
@@ -122,11 +119,7 @@ func (a *answer) close() { _ = a.report.Close() } // nothing is written to it
 func (c *command) request() (*isolate.Request, []int, error) {
 	r := &isolate.Request{Spec: c.isolated, Cgroup: c.cgroup != nil, Network: c.network != 0, Doors: len(c.doors)}
 	if len(c.cores) > 0 {
-		var own unix.CPUSet
-		if err := unix.SchedGetaffinity(os.Getpid(), &own); err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", errCores, err)
-		}
-		chosen, err := chooseCores(&own, c.cores)
+		_, chosen, err := coresOf(os.Getpid(), c.cores)
 		if err != nil {
 			return nil, nil, abi.NewError(abi.InvalidArgument, err.Error())
 		}
@@ -141,10 +134,7 @@ func (c *command) request() (*isolate.Request, []int, error) {
 	if r.Network {
 		files = append(files, c.network)
 	}
-	for _, door := range c.doors {
-		files = append(files, int(door.Fd()))
-	}
-	return r, files, nil
+	return r, append(files, c.doors...), nil
 }
 
 // send sends the isolator files, and starts one if there is none.

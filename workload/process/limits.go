@@ -293,15 +293,15 @@ func (l *limits) enter(pid int) error {
 	return nil
 }
 
-// doors are files that bound a process which writes 0 to each of them. The caller closes them,
-// also on an error.
-func (l *limits) doors() (files []*os.File, err error) {
+// doors are descriptors of files that bound a process which writes 0 to each of them. The caller closes
+// them, also on an error.
+func (l *limits) doors() (files []int, err error) {
 	for controller := range l.v1 {
-		f, err := os.OpenFile(l.file(controller, "cgroup.procs"), os.O_WRONLY, 0)
+		fd, err := unix.Open(l.file(controller, "cgroup.procs"), unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return files, noCgroup(err)
 		}
-		files = append(files, f)
+		files = append(files, fd)
 	}
 	return files, nil
 }

@@ -109,7 +109,7 @@ type command struct {
 	// isolated is what it becomes in a root of its own, and says the command, its directory and user then; nil: it is
 	// none of that.
 	isolated *isolate.Spec
-	doors    []*os.File // of cgroups, which it enters by writing 0 to each
+	doors    []int // descriptors of cgroups' files, by which it enters them, see [limits.doors]
 }
 
 // child is a process that was started. It is to be waited for.

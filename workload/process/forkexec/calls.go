@@ -1,7 +1,6 @@
 package forkexec
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -137,16 +136,6 @@ func Keep[T any](c *Calls, p *T) uintptr {
 
 // Err returns why the calls cannot be made; nil: they can.
 func (c *Calls) Err() error { return c.invalid }
-
-// Append adds the calls of another.
-func (c *Calls) Append(other *Calls) {
-	for i, one := range other.list {
-		one.index = uintptr(len(c.list))
-		c.list, c.explain = append(c.list, one), append(c.explain, other.explain[i])
-	}
-	c.kept, c.keep = append(c.kept, other.kept...), append(c.keep, other.keep...)
-	c.invalid = errors.Join(c.invalid, other.invalid)
-}
 
 // Make has the calling thread make the calls. Its goroutine has to be locked to it where they change
 // the thread. The error is that of the first which failed; those after it are not made.

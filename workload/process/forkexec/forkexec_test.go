@@ -273,11 +273,7 @@ func TestWhatFailsAfterFilesWereClosedIsReported(t *testing.T) {
 // What the arguments point to is the list's.
 func TestArgumentsStayWhereTheyAre(t *testing.T) {
 	var calls forkexec.Calls
-	func() {
-		var other forkexec.Calls
-		execute(&other, "/bin/sh", "-c", `[ "$GREETING" = hello ]`)
-		calls.Append(&other)
-	}()
+	execute(&calls, "/bin/sh", "-c", `[ "$GREETING" = hello ]`)
 	garbage := make([][]byte, 0, 1000)
 	for range 3 {
 		runtime.GC()
@@ -295,14 +291,6 @@ func TestAProcessWithoutCallsEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, wait(t, child))
 	require.NoError(t, new(forkexec.Calls).Make())
-}
-
-func TestCallsOfAnotherListAreMadeAfterItsOwn(t *testing.T) {
-	var first, second forkexec.Calls
-	first.Add(nil, unix.SYS_CHDIR, first.Text("/"))
-	second.Add(nil, unix.SYS_CHDIR, second.Text("usr"))
-	first.Append(&second)
-	require.Equal(t, "/usr", outputOf(t, &first, "/bin/pwd"))
 }
 
 // BenchmarkStart is beside the standard library's way to start the same.

@@ -36,8 +36,8 @@ type Progress struct {
 	Error *abi.Error `json:",omitempty"`
 }
 
-// Files are the most that a message has.
-const Files = 32
+// maxFiles are the most that a message has.
+const maxFiles = 32
 
 // building has a place for each root that is being built. A file system that does not answer keeps one, and
 // the thread that asked it with a dozen files, which a process has not endlessly many of.
@@ -48,15 +48,25 @@ const maxBuilding = 1024
 // socketFD is where an isolator's messages come from.
 const socketFD = 3
 
+// node is what is open of the node for all that are isolated.
+type node struct {
+	supervisor int // its pidfd
+	proc       int // a /proc that is mounted nowhere: what is mounted may have less than a new one
+}
+
 // isolator isolates processes until nobody asks any more.
 func isolator() error {
 	// Processes of other users have copies of its memory until they have executed their commands.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hiding from others: %w", err)
 	}
-	supervisor, err := unix.PidfdOpen(os.Getppid(), 0)
-	if err != nil {
+	var n node
+	var err error
+	if n.supervisor, err = unix.PidfdOpen(os.Getppid(), 0); err != nil {
 		return fmt.Errorf("the supervisor: %w", err)
+	}
+	if n.proc, err = newFileSystem("proc", plainAttributes, nil); err != nil {
+		return failed("/proc", err)
 	}
 	unix.CloseOnExec(socketFD)
 	startedWith()
@@ -68,7 +78,7 @@ func isolator() error {
 		go func() {
 			// Never unlocked: the thread ends with its goroutine, as it cannot come back to where it was.
 			runtime.LockOSThread()
-			serve(files, supervisor)
+			serve(files, n)
 		}()
 	}
 }
@@ -77,7 +87,7 @@ func isolator() error {
 // process has no room for is passed over, which closes what it should be answered by.
 func receiveFiles() (files []int, err error) {
 	var text [1]byte
-	rights := make([]byte, unix.CmsgSpace(4*Files))
+	rights := make([]byte, unix.CmsgSpace(4*maxFiles))
 	for {
 		n, of, flags, _, err := unix.Recvmsg(socketFD, text[:], rights, unix.MSG_CMSG_CLOEXEC)
 		if errors.Is(err, unix.EINTR) {
@@ -105,17 +115,17 @@ func receiveFiles() (files []int, err error) {
 }
 
 // serve makes one process. Whoever has asked may not read what comes of it any more.
-func serve(files []int, supervisor int) {
+func serve(files []int, n node) {
 	asked, report := os.NewFile(uintptr(files[0]), "request"), os.NewFile(uintptr(files[1]), "progress")
 	defer report.Close()
-	p := &prepared{files: files[2:]}
+	p := &prepared{node: n, files: files[2:]}
 	defer p.close()
 	progress := json.NewEncoder(report)
 	var r Request
 	err := json.NewDecoder(asked).Decode(&r)
 	_ = asked.Close() // nothing was written to it
 	if err == nil {
-		err = p.start(&r, supervisor, func(pid int) { _ = progress.Encode(Progress{PID: pid}) })
+		err = p.start(&r, func(pid int) { _ = progress.Encode(Progress{PID: pid}) })
 	}
 	if err != nil {
 		_ = progress.Encode(Progress{Error: abi.Flat(err)})
@@ -123,7 +133,7 @@ func serve(files []int, supervisor int) {
 }
 
 // start returns when the process has executed its command, or why it has not.
-func (p *prepared) start(r *Request, supervisor int, forked func(pid int)) error {
+func (p *prepared) start(r *Request, forked func(pid int)) error {
 	stdio, cgroup, network, doors, err := r.sort(p.files)
 	if err != nil {
 		return err
@@ -144,7 +154,7 @@ func (p *prepared) start(r *Request, supervisor int, forked func(pid int)) error
 	for fd, file := range stdio {
 		c.Add(nil, unix.SYS_DUP3, uintptr(file), uintptr(fd), 0)
 	}
-	err = p.prepare(r.Spec, network, supervisor)
+	err = p.prepare(r.Spec, network)
 	<-building
 	if err != nil {
 		return err

@@ -17,8 +17,9 @@ const cloneFlags = unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | u
 
 // prepared is a root that was built for a process, and what the process is to do to be isolated in it.
 type prepared struct {
+	node
 	calls forkexec.Calls
-	files []int
+	files []int // that are closed with it
 }
 
 // close frees what was prepared. A process that was forked has it all the same.
@@ -30,7 +31,7 @@ func (p *prepared) close() {
 }
 
 // prepare is done by a thread that ends after it.
-func (p *prepared) prepare(s *Spec, network, supervisor int) error {
+func (p *prepared) prepare(s *Spec, network int) error {
 	if err := blockSignals(); err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (p *prepared) prepare(s *Spec, network, supervisor int) error {
 	}
 	proc.mount(&p.calls, point)
 	proc.adjustOOMScore(&p.calls, s.OOMScoreAdj)
-	if err := p.restrict(s, supervisor); err != nil {
+	if err := p.restrict(s); err != nil {
 		return err
 	}
 	if s.Command != "" {
@@ -73,7 +74,7 @@ func blockSignals() error {
 }
 
 // restrict adds what makes the process one of its user, and what that and all that it starts are refused for good.
-func (p *prepared) restrict(s *Spec, supervisor int) error {
+func (p *prepared) restrict(s *Spec) error {
 	c := &p.calls
 	scope, err := socketScope()
 	if err != nil {
@@ -81,14 +82,14 @@ func (p *prepared) restrict(s *Spec, supervisor int) error {
 	}
 	// From here on others of the user may stop it, with all that it holds.
 	if scope < 0 {
-		c.CloseFiles(explain("closing files"), supervisor)
+		c.CloseFiles(explain("closing files"), p.supervisor)
 	} else {
 		p.files = append(p.files, scope)
-		c.CloseFiles(explain("closing files"), supervisor, scope)
+		c.CloseFiles(explain("closing files"), p.supervisor, scope)
 	}
 	limitFiles(c)
 	dropPrivileges(c, s.User, s.AddCapabilities, s.DropCapabilities)
-	endWithParent(c, supervisor)
+	endWithParent(c, p.supervisor)
 	if scope >= 0 {
 		restrictSelf(c, scope)
 	}
@@ -132,13 +133,13 @@ func newNetwork() error {
 	return namespace.StartLoopback()
 }
 
-// execute adds the command, which is looked for with the user's rights to files. What the process is to find
-// is asked for here already: where a file system does not answer, this thread is the one that waits.
+// execute adds the command, which is looked for with the user's rights to files.
 func (p *prepared) execute(s *Spec) error {
-	file, isThere, err := findAs(s)
+	file, err := findAs(s)
 	if err != nil {
 		return err
 	}
+	_, statErr := os.Stat(file)
 	c := &p.calls
 	c.Add(explainFailed(workingDir(s)), unix.SYS_CHDIR, c.Text(s.Dir))
 	if limit := startedWith(); limit != nil {
@@ -148,13 +149,13 @@ func (p *prepared) execute(s *Spec) error {
 		setLimit(c, explainFailed("limit "+l.Name), resources[l.Name], unix.Rlimit{Cur: l.Soft, Max: l.Hard})
 	}
 	c.Unblock()
-	c.Add(func(err syscall.Errno) error { return notExecuted(file, isThere, err) },
+	c.Add(func(err syscall.Errno) error { return notExecuted(file, statErr == nil, err) },
 		unix.SYS_EXECVE, c.Text(file), c.Texts(s.Args), c.Texts(s.Env))
 	return nil
 }
 
-// findAs finds the command with the user's rights to files.
-func findAs(s *Spec) (file string, isThere bool, err error) {
+// findAs finds the command with the user's rights to files, from the directory that it begins in.
+func findAs(s *Spec) (file string, err error) {
 	groups := make([]int, len(s.User.Groups))
 	for i, g := range s.User.Groups {
 		groups[i] = int(g)
@@ -162,24 +163,10 @@ func findAs(s *Spec) (file string, isThere bool, err error) {
 	err = errors.Join(unix.Setgroups(groups), unix.Setfsgid(int(s.User.GID)), unix.Setfsuid(int(s.User.UID)))
 	defer func() { err = errors.Join(err, unix.Setfsuid(os.Geteuid()), unix.Setfsgid(os.Getegid())) }()
 	if err != nil {
-		return "", false, failed("looking for the command", err)
+		return "", failed("looking for the command", err)
 	}
 	if err := unix.Chdir(s.Dir); err != nil {
-		return "", false, failed(workingDir(s), err)
+		return "", failed(workingDir(s), err)
 	}
-	if file, err = findCommand(s); err != nil {
-		return "", false, err
-	}
-	return file, readBeginning(file), nil
-}
-
-// readBeginning reports whether a file is there, and has the kernel have what executing it reads first.
-func readBeginning(file string) (isThere bool) {
-	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return !errors.Is(err, unix.ENOENT) // some may be executed and not read
-	}
-	defer closeFD(fd)
-	_, _ = unix.Read(fd, make([]byte, 1)) // a directory has nothing to read
-	return true
+	return findCommand(s)
 }

@@ -34,19 +34,14 @@ func (p *prepared) newProc() (*procMount, error) {
 			return nil, err
 		}
 	}
-	like, err := newFileSystem("proc", plainAttributes, nil) // what is mounted at /proc may have less
-	if err != nil {
-		return nil, failed("/proc", err)
-	}
-	defer closeFD(like)
 	var stat unix.Stat_t
 	for _, name := range readOnlyInProc {
-		if unix.Fstatat(like, name, &stat, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		if unix.Fstatat(p.proc, name, &stat, unix.AT_SYMLINK_NOFOLLOW) == nil {
 			m.readOnly = append(m.readOnly, name)
 		}
 	}
 	for _, name := range maskedInProc {
-		if unix.Fstatat(like, name, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		if unix.Fstatat(p.proc, name, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue
 		}
 		hides, err := p.keep(nothing(stat.Mode&unix.S_IFMT == unix.S_IFDIR))
