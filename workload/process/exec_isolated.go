@@ -30,7 +30,7 @@ func (o *origin) shimCommand(spec *workload.ExecSpec) (*command, *isolate.Spec, 
 	if strings.Contains(spec.Command, "/") && !path.IsAbs(spec.Command) {
 		target.Command = path.Join(o.dir, spec.Command)
 	}
-	c := &command{path: program, args: []string{isolate.Program}, dir: "/", network: o.network(), cores: o.cores}
+	c := &command{path: program, args: []string{isolate.Program}, dir: "/", network: o.network()}
 	if !target.Bare {
 		c.joins = o.child.pidfd
 	}

@@ -15,7 +15,7 @@ import (
 // it is killed.
 func (p *process) startIsolated(ctx context.Context, target *isolate.Spec, s *spawner, group cgroup) error {
 	target.OwnNetwork = p.noNetwork()
-	c := &command{isolated: target, cores: p.cores()}
+	c := &command{isolated: target}
 	if p.limits != nil {
 		var err error
 		c.doors, err = p.limits.doors()
@@ -86,7 +86,7 @@ func (p *process) startBare(ctx context.Context, target *isolate.Spec, s *spawne
 		return err
 	}
 	defer handshake.close()
-	c := &command{path: program, args: []string{isolate.Program}, dir: "/", extra: handshake.files(), cores: p.cores()}
+	c := &command{path: program, args: []string{isolate.Program}, dir: "/", extra: handshake.files()}
 	if p.noNetwork() {
 		target.OwnNetwork = true
 		c.namespaces |= unix.CLONE_NEWNET

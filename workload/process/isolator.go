@@ -29,10 +29,7 @@ type isolator struct {
 
 // start has a process isolated, and returns it once it is forked. One that comes after ctx is done is ended.
 func (i *isolator) start(ctx context.Context, c *command) (child, error) {
-	r, files, err := c.request()
-	if err != nil {
-		return child{}, err
-	}
+	r, files := c.request()
 	handshake, err := newExecHandshake()
 	if err != nil {
 		return child{}, err
@@ -116,17 +113,8 @@ func (a *answer) next() (p isolate.Progress, err error) {
 func (a *answer) close() { _ = a.report.Close() } // nothing is written to it
 
 // request returns what the isolator is asked for, and the files that go with that.
-func (c *command) request() (*isolate.Request, []int, error) {
+func (c *command) request() (*isolate.Request, []int) {
 	r := &isolate.Request{Spec: c.isolated, Cgroup: c.cgroup != nil, Network: c.network != 0, Doors: len(c.doors)}
-	if len(c.cores) > 0 {
-		_, chosen, err := coresOf(os.Getpid(), c.cores)
-		if err != nil {
-			return nil, nil, abi.NewError(abi.InvalidArgument, err.Error())
-		}
-		for _, word := range chosen {
-			r.CPUs = append(r.CPUs, uint64(word))
-		}
-	}
 	files := []int{int(c.stdin), int(c.stdout), int(c.stderr)}
 	if r.Cgroup {
 		files = append(files, int(c.cgroup.Fd()))
@@ -134,7 +122,7 @@ func (c *command) request() (*isolate.Request, []int, error) {
 	if r.Network {
 		files = append(files, c.network)
 	}
-	return r, append(files, c.doors...), nil
+	return r, append(files, c.doors...)
 }
 
 // send sends the isolator files, and starts one if there is none.

@@ -140,7 +140,6 @@ func (p *process) launch(ctx context.Context, s *spawner, group cgroup) (err err
 		env:        env,
 		dir:        spec.Process.Dir,
 		credential: credential,
-		cores:      p.cores(),
 	}
 	return p.fork(ctx, c, s, group)
 }

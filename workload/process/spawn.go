@@ -102,7 +102,6 @@ type command struct {
 	extra      []uintptr // files after those
 	cgroup     *os.File  // nil: this process's own
 	namespaces uintptr   // flags of clone; 0: this process's own
-	cores      []uint32  // see [workload.Process]
 	joins      int       // the pidfd of one whose process namespace it begins in; 0: this process's own
 	network    int       // a file of a network namespace that it begins in, or the pidfd of one in it; 0: this process's own
 
@@ -128,22 +127,17 @@ func (s *spawner) spawn(ctx context.Context, c *command) (child, error) {
 	started := child{pidfd: -1}
 	forked := make(chan error, 1)
 	request := func() {
-		forked <- onCores(c.cores, func() error {
-			failpoint.Here("fork")
-			err := s.fork(c, &started)
-			failpoint.Here("forked")
-			return err
-		})()
+		failpoint.Here("fork")
+		err := s.fork(c, &started)
+		failpoint.Here("forked")
+		forked <- err
 	}
 	select {
 	case s.requests <- request:
 	case <-ctx.Done():
 		return child{}, ctx.Err()
 	}
-	if err := <-forked; errors.Is(err, errCores) {
-		started.abandon()
-		return child{}, abi.NewError(abi.InvalidArgument, err.Error())
-	} else if err != nil {
+	if err := <-forked; err != nil {
 		return child{}, err
 	}
 	if started.pidfd < 0 {

@@ -25,8 +25,6 @@ type Request struct {
 	Cgroup  bool // of version 2, which it is in
 	Network bool // the namespace that it is in, if it has none of its own
 	Doors   int  // of cgroups that it is in when it has written 0 to them
-	// CPUs is the mask of sched_setaffinity(2); none: the supervisor's.
-	CPUs []uint64 `json:",omitempty"`
 }
 
 // Progress is, first, the number of the new process, which is a child of the isolator's parent, and then, unless it
@@ -148,9 +146,7 @@ func (p *prepared) start(r *Request, forked func(pid int)) error {
 	for _, door := range doors {
 		c.Add(explain("cgroup"), unix.SYS_WRITE, uintptr(door), c.Text("0"), 1)
 	}
-	if len(r.CPUs) > 0 {
-		c.Add(explain("cores"), unix.SYS_SCHED_SETAFFINITY, 0, uintptr(8*len(r.CPUs)), forkexec.Keep(c, &r.CPUs[0]))
-	}
+	keepOnCores(c, r.Spec.CPUs)
 	for fd, file := range stdio {
 		c.Add(nil, unix.SYS_DUP3, uintptr(file), uintptr(fd), 0)
 	}

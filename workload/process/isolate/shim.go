@@ -74,6 +74,7 @@ func becomeAndExecute(s *Spec) error {
 		become = joinTask
 	}
 	var c forkexec.Calls
+	keepOnCores(&c, s.CPUs)
 	if err := become(&c, s); err != nil {
 		return err
 	}
@@ -81,6 +82,13 @@ func becomeAndExecute(s *Spec) error {
 		return err
 	}
 	return execute(s)
+}
+
+// keepOnCores adds what a process, and all that it starts, is kept on processors by; none: on all that it may use.
+func keepOnCores(c *forkexec.Calls, mask []uint64) {
+	if len(mask) > 0 {
+		c.Add(explain("cores"), unix.SYS_SCHED_SETAFFINITY, 0, uintptr(8*len(mask)), forkexec.Keep(c, &mask[0]))
+	}
 }
 
 // limitFiles leaves no memory images behind: they may hold secrets, and whoever

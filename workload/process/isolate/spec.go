@@ -19,6 +19,8 @@ type Spec struct {
 	DataMaxBytes uint64
 	// Paths are the only files that a bare process may use; nil: all that its user may.
 	Paths []Path
+	// CPUs is the mask of sched_setaffinity(2); none: the supervisor's.
+	CPUs []uint64 `json:",omitempty"`
 	// Limits are what it and all that it starts is held to besides, and OOMScoreAdj how much sooner
 	// than others the kernel kills it for want of memory: from 0 to 1000.
 	Limits      []Limit `json:",omitempty"`
