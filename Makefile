@@ -12,6 +12,7 @@ RELEASE  := -root $(CURDIR) -version '$(VERSION)' -commit '$(COMMIT)' -epoch $(E
 TOOL     := $(CURDIR)/internal/tools/build.sh
 BUF      = $$($(TOOL) buf github.com/bufbuild/buf/cmd/buf)
 LINT     = $$($(TOOL) golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+EMULATED := ./workload/process ./workload/process/forkexec
 N        ?= 100
 
 # Where internal/tools/install-npm.sh puts compilers.
@@ -136,7 +137,7 @@ check: export WITHOUT_CONTAINERS = 1
 check: toolchain compilers commits format vet lint proto generated build dist-test test-all conform demo ## all that CI runs: 30 minutes
 
 .PHONY: check-full
-check-full: check dist-check bench-once ## check, and what does not fit into it: hours
+check-full: check dist-check bench-once emulated ## check, and what does not fit into it: hours
 	COMPAT_AROUND=1 $(GO) test -count 1 -run '^TestJobsWith' ./internal/compattest
 	WASMNODE_ENGINES=1 $(GO) test -count 1 -run '^TestAnImageThatNobodyHas' ./guest-examples/drivers/docker
 	WASMNODE_KERNELS=1 $(GO) test -count 1 -run '^TestAKernel' ./cmd/wasmnode
@@ -146,6 +147,12 @@ check-full: check dist-check bench-once ## check, and what does not fit into it:
 	@FUZZSCALE=20 internal/tools/fuzz.sh
 	@$(MAKE) --no-print-directory crash N=500
 	@$(MAKE) --no-print-directory week N=5000
+
+.PHONY: emulated
+emulated: toolchain ## run the tests of processes in virtual machines for amd64 and arm64: with Debian's kernel, and cgroups of version 2 alone
+	@internal/tools/install-toolchain.sh cpio debootstrap kmod qemu-system-arm qemu-system-x86
+	internal/tools/test-on-debian.sh amd64 $(EMULATED)
+	internal/tools/test-on-debian.sh arm64 $(EMULATED)
 
 .PHONY: commits
 commits: ## check the messages of new commits

@@ -246,6 +246,22 @@ func TestACommandThatCannotBeOpenedHoldsUpItsOwnStartOnly(t *testing.T) {
 	require.Zero(t, w.left())
 }
 
+// With cgroups of version 2 they enable the controllers of those that all are in.
+func TestTheFirstIsolatedProcessesOfARuntimeMayStartAtOnce(t *testing.T) {
+	const runtimes, processes = 5, 4
+	for range runtimes {
+		w := newWorld(t)
+		started := make(chan error, processes)
+		for range processes {
+			spec := w.isolated("exec sleep 1000")
+			go func() { started <- w.s.Start(w.context(), spec) }()
+		}
+		for range processes {
+			require.NoError(t, <-started)
+		}
+	}
+}
+
 func TestAScoreForWantOfMemoryIsItsProcesssOwn(t *testing.T) {
 	w := newWorld(t)
 	before := w.ask(`cat /proc/self/oom_score_adj`)

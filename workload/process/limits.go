@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -39,6 +40,8 @@ var (
 type limiter struct {
 	v1 map[string]string // directories of this runtime, by controller; nil: v2
 	v2 string            // where the hierarchy is mounted; empty: v1
+
+	enabling sync.Mutex // the kernel says that controllers are enabled before their files are there
 }
 
 // openLimiter removes what an earlier limiter of that name left, whose processes have
@@ -147,7 +150,7 @@ func (l *limiter) make(made *limits, spec *workload.Spec) error {
 		}
 	}
 	if made.v1 == nil {
-		if err := enableControllers(l.v2, filepath.Dir(string(made.v2))); err != nil {
+		if err := l.enableControllers(filepath.Dir(string(made.v2))); err != nil {
 			return err
 		}
 	}
@@ -162,7 +165,10 @@ func (l *limiter) make(made *limits, spec *workload.Spec) error {
 
 // enableControllers has the cgroups in a directory bounded, which every cgroup from the
 // top of the hierarchy on has to allow.
-func enableControllers(top, dir string) error {
+func (l *limiter) enableControllers(dir string) error {
+	l.enabling.Lock()
+	defer l.enabling.Unlock()
+	top := l.v2
 	rest, err := filepath.Rel(top, dir)
 	if err != nil || !filepath.IsLocal(rest) {
 		return fmt.Errorf("cgroup %s is not in the hierarchy at %s", dir, top)
