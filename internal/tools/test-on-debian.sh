@@ -107,6 +107,6 @@ chmod +x "$work"/top/{init,run-tests,usr/local/bin/go}
 
 archive() { (cd "$1" && find . | cpio -o -H newc --quiet | gzip -1); }
 { archive "$cache/root"; archive "$work/top"; } >"$work/initrd"
-timeout 45m $machine -smp 2 -m 4096 -nographic -no-reboot -kernel "$cache/vmlinuz" -initrd "$work/initrd" \
+timeout 45m $machine -smp 2 -m 4096 -display none -serial stdio -monitor none -no-reboot -kernel "$cache/vmlinuz" -initrd "$work/initrd" \
 	-append "console=$console quiet panic=-1 cgroup_no_v1=all" </dev/null | tee "$work/said"
 grep -q "^the tests end with 0" "$work/said"
