@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -111,6 +112,7 @@ func (w workshop) runs(t *testing.T, names []string) {
 	agent := exec.Command(binary, args...)
 	agent.Env = append(os.Environ(), "XDG_CACHE_HOME="+w.dir)
 	n := startProcess(t, agent)
+	t.Cleanup(func() { n.signal(t, syscall.SIGTERM) }) // it removes what it has made, and unmounts that
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
