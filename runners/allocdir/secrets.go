@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -171,6 +172,10 @@ func isMount(parent, name string) bool {
 		unix.Fstatfs(fd, &system) == nil && system.Type == unix.TMPFS_MAGIC
 }
 
+// swaps is that the kernel cannot keep a file system in memory from being swapped out, as before Linux 6.4. It
+// writes to the machine's console each time that it is asked to.
+var swaps atomic.Bool
+
 // mountMemory mounts a file system in memory on a directory. The directory is open meanwhile: whoever
 // changes names has nothing else mounted on.
 func mountMemory(parent, name string, mb int) error {
@@ -182,9 +187,14 @@ func mountMemory(parent, name string, mb int) error {
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	options := fmt.Sprintf("mode=0700,size=%dm,nr_inodes=%d", mb, mb*filesPerMB)
 	at := "/proc/self/fd/" + strconv.Itoa(fd)
-	err = unix.Mount(secretsSource, at, "tmpfs", flags, options+",noswap")
-	if errors.Is(err, unix.EINVAL) { // Linux before 6.4
-		err = unix.Mount(secretsSource, at, "tmpfs", flags, options)
+	if !swaps.Load() {
+		err = unix.Mount(secretsSource, at, "tmpfs", flags, options+",noswap")
+		if !errors.Is(err, unix.EINVAL) {
+			return os.NewSyscallError("mount", err)
+		}
+	}
+	if err = unix.Mount(secretsSource, at, "tmpfs", flags, options); err == nil {
+		swaps.Store(true)
 	}
 	return os.NewSyscallError("mount", err)
 }

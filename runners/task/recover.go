@@ -211,7 +211,7 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 // regain has a run be given to its driver as the job has it now, where what it was started with was
 // sealed with a key that is gone: the environment is without what was secret in it.
 func (r *Runner) regain(run *invocation) {
-	r.logger.Warn("the key is gone that the task's environment was sealed with: it goes on, and its restart makes all of that anew", "id", r.local.TaskID)
+	r.logger.Warn("the key is gone that the task's environment was sealed with: that is made anew, and a task that still runs has it from its next restart on", "id", r.local.TaskID)
 	alloc, task := r.current()
 	cfg, err := r.config(alloc, task, r.hooksEnv(r.envBuilder(alloc, task, run.driver)).Build(), run.driver)
 	if err == nil {

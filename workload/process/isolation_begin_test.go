@@ -308,4 +308,7 @@ func TestWhatIsolatesProcessesIsNobodysToLookInto(t *testing.T) {
 	require.NoError(t, w.s.Start(w.context(), looks))
 	w.wait(looks)
 	require.Empty(t, strings.TrimSpace(w.stdoutOf(looks)))
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	require.NoError(t, err)
+	require.Equal(t, "wasmnode\n", string(name), "systemd tells of it by this")
 }

@@ -54,6 +54,9 @@ type node struct {
 
 // isolator isolates processes until nobody asks any more.
 func isolator() error {
+	if err := os.WriteFile("/proc/self/comm", []byte("wasmnode"), 0); err != nil { // it is a descriptor's number else
+		return fmt.Errorf("its name: %w", err)
+	}
 	// Processes of other users have copies of its memory until they have executed their commands.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hiding from others: %w", err)
