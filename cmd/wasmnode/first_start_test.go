@@ -161,6 +161,11 @@ func (n *node) processorTime(t testing.TB) time.Duration {
 	require.NoError(t, err)
 	stat, err := p.Stat()
 	require.NoError(t, err)
+	return timeOf(stat)
+}
+
+// timeOf is the processor time of a process, and of those that it has started and waited for.
+func timeOf(stat procfs.ProcStat) time.Duration {
 	ticks := int(stat.UTime+stat.STime) + stat.CUTime + stat.CSTime
 	return time.Duration(ticks) * time.Second / 100 // Linux never changes that
 }

@@ -41,12 +41,11 @@ func processOf(t *testing.T, text string) procfs.Proc {
 	return found
 }
 
-// procUsage is what a process uses, and those have used that it has started and waited for.
 func procUsage(t *testing.T, p procfs.Proc) (cpu time.Duration, memory float64) {
 	t.Helper()
 	stat, err := p.Stat()
 	require.NoError(t, err)
-	return time.Duration(int(stat.UTime+stat.STime)+stat.CUTime+stat.CSTime) * 10 * time.Millisecond, float64(stat.ResidentMemory())
+	return timeOf(stat), float64(stat.ResidentMemory())
 }
 
 // TestUsageOfTasksIsWhatTheKernelSays compares what a task that spins one processor and

@@ -24,18 +24,19 @@ fetch() {
 	echo "fetching a Debian for $arch"
 	rm -rf "$cache"
 	mkdir -p "$cache"
+	local new=$cache/new
 	if ! debootstrap --foreign --arch "$arch" --variant minbase --include "kmod,linux-image-cloud-$arch,procps" \
-		bookworm "$work/debian" http://deb.debian.org/debian >"$work/said" 2>&1; then
+		bookworm "$new" http://deb.debian.org/debian >"$work/said" 2>&1; then
 		tail -n 5 "$work/said" >&2
 		echo "no Debian could be fetched: is deb.debian.org reached from here?" >&2
 		exit 1
 	fi
 	# Nothing of another processor is run here, so what was not needed to go on in the machine is only unpacked.
-	for package in "$work"/debian/var/cache/apt/archives/*.deb; do
-		dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink -C "$work/debian"
+	for package in "$new"/var/cache/apt/archives/*.deb; do
+		dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink -C "$new"
 	done
 	(
-		cd "$work/debian"
+		cd "$new"
 		rm -rf debootstrap dev proc sys tmp usr/share/{doc,i18n,info,locale,man} var/{cache,lib}
 		mkdir dev proc sys tmp
 		printf '%s\n' root:x:0:0::/root:/bin/sh daemon:x:1:1::/:/bin/sh nobody:x:65534:65534::/:/bin/sh >etc/passwd
@@ -44,7 +45,7 @@ fetch() {
 		mv boot/vmlinuz-* "$cache/vmlinuz"
 		rm -rf boot
 	)
-	mv "$work/debian" "$cache/root"
+	mv "$new" "$cache/root"
 }
 [ -e "$cache/root" ] || fetch
 

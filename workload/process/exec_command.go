@@ -21,6 +21,7 @@ type origin struct {
 	env        []string
 	dir        string
 	credential *syscall.Credential
+	cores      []uint32
 	ownNetwork bool   // and not the supervisor's
 	group      cgroup // empty: there is none
 	execs      *execs
@@ -33,11 +34,11 @@ func (p *process) openExecs(target *isolate.Spec, credential *syscall.Credential
 	spec := p.spec
 	p.origin = &origin{
 		child: p.child, limits: p.limits, env: env, dir: spec.Process.Dir,
-		credential: credential, ownNetwork: spec.Process.Network != "", group: group, execs: newExecs(),
+		credential: credential, cores: spec.Process.Cores, ownNetwork: spec.Process.Network != "", group: group, execs: newExecs(),
 	}
 	if target != nil {
 		p.origin.target = &isolate.Spec{
-			Bare: target.Bare, Join: !target.Bare, CPUs: target.CPUs, Paths: target.Paths, Search: target.Search, Dir: target.Dir, User: target.User,
+			Bare: target.Bare, Join: !target.Bare, Paths: target.Paths, Search: target.Search, Dir: target.Dir, User: target.User,
 			Limits: target.Limits, OOMScoreAdj: target.OOMScoreAdj, AddCapabilities: target.AddCapabilities, DropCapabilities: target.DropCapabilities,
 		}
 	}

@@ -26,6 +26,9 @@ func (o *origin) shimCommand(spec *workload.ExecSpec) (*command, *isolate.Spec, 
 		return nil, nil, err
 	}
 	target := *o.target
+	if target.CPUs, err = maskOf(o.cores); err != nil {
+		return nil, nil, err
+	}
 	target.Command, target.Args, target.Env = spec.Command, append([]string{spec.Command}, spec.Args...), o.environment(spec)
 	if strings.Contains(spec.Command, "/") && !path.IsAbs(spec.Command) {
 		target.Command = path.Join(o.dir, spec.Command)

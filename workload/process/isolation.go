@@ -126,16 +126,10 @@ func checkIsolated(spec *workload.Spec) error {
 // command.
 func (p *process) target(c *syscall.Credential, env []string) (*isolate.Spec, error) {
 	spec := p.spec.Process
-	cpus, err := maskOf(spec.Cores)
-	if err != nil {
-		return nil, err
-	}
 	switch {
 	case spec.Isolation == workload.IsolationFull:
-		s := describe(p.spec, c, env)
-		s.CPUs = cpus
-		return s, nil
-	case spec.Isolation == workload.IsolationNone && spec.Bounds.None() && !p.noNetwork() && cpus == nil:
+		return describe(p.spec, c, env), nil
+	case spec.Isolation == workload.IsolationNone && spec.Bounds.None() && !p.noNetwork() && len(spec.Cores) == 0:
 		return nil, nil
 	}
 	user, err := userOf(c)
@@ -143,7 +137,7 @@ func (p *process) target(c *syscall.Credential, env []string) (*isolate.Spec, er
 		return nil, err
 	}
 	s := &isolate.Spec{
-		Bare: true, User: user, CPUs: cpus, Limits: limitsOf(spec.Bounds), OOMScoreAdj: spec.Bounds.OOMScoreAdj,
+		Bare: true, User: user, Limits: limitsOf(spec.Bounds), OOMScoreAdj: spec.Bounds.OOMScoreAdj,
 		Command: spec.Command, Args: append([]string{spec.Command}, spec.Args...), Env: env, Dir: spec.Dir,
 	}
 	if spec.Paths != nil {

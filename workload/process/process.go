@@ -118,6 +118,11 @@ func (p *process) launch(ctx context.Context, s *spawner, group cgroup) (err err
 	if err != nil {
 		return err
 	}
+	if target != nil {
+		if target.CPUs, err = maskOf(spec.Process.Cores); err != nil {
+			return err
+		}
+	}
 	defer func() {
 		if err != nil {
 			p.release()
