@@ -49,9 +49,10 @@ func bootDisk(listens bool) []byte {
 			"\xa0" + word(disk) + "\x04\x30\xa2" + word(booted+len("booted ")) + // mov al, [disk]; add al, '0'; mov [booted+7], al
 			print(booted) + wait + print(off) +
 			"\xba\x04\x06\xb8\x00\x20\xef\xf4", // mov dx, 0x604; mov ax, 0x2000; out dx, ax: off; hlt
-		say: "\xac\x84\xc0\x74\x11\x88\xc4" + // l: lodsb; test al, al; jz end; mov ah, al
+		say: "\xfa" + // cli: the BIOS writes to the port, too, what it has not yet, when it is interrupted
+			"\xac\x84\xc0\x74\x11\x88\xc4" + // l: lodsb; test al, al; jz end; mov ah, al
 			"\xba\xfd\x03\xec\xa8\x20\x74\xfb" + // mov dx, 0x3fd; w: in al, dx; test al, 0x20; jz w
-			"\x88\xe0\xb2\xf8\xee\xeb\xea\xc3", // mov al, ah; mov dl, 0xf8; out dx, al; jmp l; end: ret
+			"\x88\xe0\xb2\xf8\xee\xeb\xea\xfb\xc3", // mov al, ah; mov dl, 0xf8; out dx, al; jmp l; end: sti; ret
 		booted:     "booted ?\r\n\x00",
 		off:        "powered off\r\n\x00",
 		load + 510: "\x55\xaa",
