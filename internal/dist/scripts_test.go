@@ -128,8 +128,8 @@ func TestAPackageWhoseTasksDoNotEndStays(t *testing.T) {
 	}
 }
 
-// debconf answers the question of purge.
-const debconf = "db_stop() { :; }\ndb_fset() { :; }\ndb_input() { :; }\ndb_go() { :; }\ndb_purge() { :; }\ndb_get() { RET=$ANSWER; }\n"
+// debconf answers the question of purge, which is not asked where the answer was given before.
+const debconf = "db_stop() { :; }\ndb_fset() { kill $$; }\ndb_input() { :; }\ndb_go() { :; }\ndb_purge() { :; }\ndb_get() { RET=$ANSWER; }\n"
 
 func TestOnlyAPurgeThatWasSaidYesToDeletes(t *testing.T) {
 	for name, c := range map[string]struct {
