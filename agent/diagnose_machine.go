@@ -60,11 +60,16 @@ func machineFeatures(cniPath string) features {
 func (d *Findings) judge(m features) {
 	d.platform(m.os, m.processor, m.instructions)
 	d.Add(FindingOK, "machine", "kernel", "Linux "+m.kernel, "")
-	d.feature(m.uid == 0, "user", "root", fmt.Sprintf("this is user %d: an agent of root's may do what is missing below", m.uid), "sudo wasmnode doctor")
-	d.feature(m.cgroups, "cgroups", "version 2", "no cgroup v2 hierarchy can be written to: processes are found and killed one by one, and have no limits",
-		"mount -t cgroup2 none /sys/fs/cgroup, or boot with systemd.unified_cgroup_hierarchy=1; in a container, have it writable")
-	d.feature(m.isolation == nil, "isolation", "processes can be isolated: namespaces, cgroups, seccomp", fmt.Sprintf("the driver exec does not work: %v", m.isolation),
-		"run the agent as root, with cgroups, and outside of a container that forbids namespaces")
+	const asRoot = "sudo wasmnode doctor"
+	d.feature(m.uid == 0, "user", "root", fmt.Sprintf("this is user %d: an agent of root's may do what is missing below", m.uid), asRoot)
+	cgroups, isolation := "mount -t cgroup2 none /sys/fs/cgroup, or boot with systemd.unified_cgroup_hierarchy=1; in a container, have it writable",
+		"run the agent as root, with cgroups, and outside of a container that forbids namespaces"
+	wrong := "no cgroup v2 hierarchy can be written to"
+	if m.uid != 0 { // what the machine lacks is not to be seen
+		wrong, cgroups, isolation = fmt.Sprintf("user %d can write to no cgroup v2 hierarchy", m.uid), asRoot, asRoot
+	}
+	d.feature(m.cgroups, "cgroups", "version 2", wrong+": processes are found and killed one by one, and have no limits", cgroups)
+	d.feature(m.isolation == nil, "isolation", "processes can be isolated: namespaces, cgroups, seccomp", fmt.Sprintf("the driver exec does not work: %v", m.isolation), isolation)
 	d.feature(m.paths == nil, "landlock", "processes can be isolated: paths", fmt.Sprintf("processes that a plugin starts cannot be held to paths: %v", m.paths),
 		"use Linux 6.2 or later, booted with landlock among lsm=")
 	// A node makes none, but engines without root do.

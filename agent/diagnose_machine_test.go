@@ -52,3 +52,19 @@ func TestADoctorNamesWhatAMachineLacks(t *testing.T) {
 		})
 	}
 }
+
+// What a user's own process cannot do the machine may have.
+func TestADoctorOfAUserSendsToRootsFirst(t *testing.T) {
+	var d Findings
+	d.judge(features{os: "linux", processor: "amd64", kernel: "6.2", uid: 1000, isolation: errors.New("only root can")})
+	for _, f := range d.Findings {
+		switch f.Name {
+		case "cgroups":
+			require.Equal(t, "user 1000 can write to no cgroup v2 hierarchy: processes are found and killed one by one, and have no limits", f.Text)
+		case "user", "isolation":
+		default:
+			continue
+		}
+		require.Equal(t, "sudo wasmnode doctor", f.Next)
+	}
+}
