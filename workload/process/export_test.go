@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -26,6 +28,29 @@ func (r *Runtime) IsolatorPID() int {
 		return 0
 	}
 	return i.pid
+}
+
+// ForkIsolated has a process isolated that executes its command when it is told to go on, and ends when it is given up.
+func (r *Runtime) ForkIsolated(ctx context.Context, spec *workload.Spec) (pid int, goOn func() error, giveUp func(), err error) {
+	credential, err := credentialOf(spec.Process.User)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer null.Close()
+	c := &command{isolated: describe(spec, credential, environment(spec)), stdin: null.Fd(), stdout: null.Fd(), stderr: null.Fd()}
+	a, err := r.spawner.isolator.ask(ctx, c)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	started, err := a.child()
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	return started.pid, started.executed, a.handshake.close, unix.Close(started.pidfd)
 }
 
 // StartKilled starts what was killed before.

@@ -2,7 +2,6 @@ package process_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,7 +18,6 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/process"
-	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 func TestAnIsolatedProcessInheritsNothing(t *testing.T) {
@@ -270,45 +268,4 @@ func TestAScoreForWantOfMemoryIsItsProcesssOwn(t *testing.T) {
 	_, stdoutOf := w.finish(spec)
 	require.Equal(t, "700", stdoutOf)
 	require.Equal(t, before, w.ask(`cat /proc/self/oom_score_adj`))
-}
-
-// As the kernel may for want of memory.
-func TestWhatIsolatesProcessesIsReplacedWhenItWasKilled(t *testing.T) {
-	w := newWorld(t)
-	held := w.waitIsolated()
-	for range 3 {
-		pid := w.s.IsolatorPID()
-		require.NotZero(t, pid)
-		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-		require.Eventually(t, func() bool {
-			spec := w.isolated("true")
-			err := w.s.Start(w.context(), spec)
-			if err != nil {
-				require.True(t, abi.IsRecoverable(err), "%v", err) // it was asked before it ended
-				return false
-			}
-			require.True(t, w.wait(spec).Successful())
-			return true
-		}, testTimeout, time.Millisecond)
-		require.NotEqual(t, pid, w.s.IsolatorPID())
-	}
-	require.NoError(t, w.exec(held.ID, nil, "true").err, "what was started goes on")
-	require.Equal(t, 1, withToken(t, isolate.Program), "there is one at a time")
-	require.NoError(t, w.s.Close())
-	require.Zero(t, withToken(t, isolate.Program))
-}
-
-// Others of the user whose process it makes could look into it otherwise, or stop it.
-func TestWhatIsolatesProcessesIsNobodysToLookInto(t *testing.T) {
-	w := newWorld(t)
-	w.ask("true")
-	pid := w.s.IsolatorPID()
-	looks := w.script(fmt.Sprintf(`for f in mem maps environ fd root exe; do ls /proc/%[1]d/$f >/dev/null 2>&1 && cat /proc/%[1]d/$f 2>/dev/null; done; kill -STOP %[1]d 2>/dev/null && echo stopped`, pid))
-	looks.Process.User, looks.Process.Dir = "nobody", "/"
-	require.NoError(t, w.s.Start(w.context(), looks))
-	w.wait(looks)
-	require.Empty(t, strings.TrimSpace(w.stdoutOf(looks)))
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	require.NoError(t, err)
-	require.Equal(t, "wasmnode\n", string(name), "systemd tells of it by this")
 }

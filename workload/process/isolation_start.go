@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
 
 	"golang.org/x/sys/unix"
 
@@ -29,9 +28,6 @@ func (p *process) startIsolated(ctx context.Context, target *isolate.Spec, s *sp
 	p.preparing(cancel)
 	err := p.fork(preparing, c, s, group)
 	p.preparing(nil)
-	if errors.Is(err, errIsolator) {
-		endUnknown(group)
-	}
 	switch {
 	case err == nil:
 		return p.awaitCommand(ctx, p.child.executed)
@@ -41,18 +37,6 @@ func (p *process) startIsolated(ctx context.Context, target *isolate.Spec, s *sp
 		return errStopped
 	}
 	return err
-}
-
-// endUnknown ends what an isolator forked that ended before it said so.
-func endUnknown(group cgroup) {
-	if group == "" {
-		return
-	}
-	pids, _ := group.processes() // what has ended is in none any more, and is nobody's but the supervisor's end's
-	_ = group.kill()
-	for _, pid := range pids {
-		reap(pid)
-	}
 }
 
 // preparing says how a kill ends what comes before there is a process; nil: that is over.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,71 +29,119 @@ type isolator struct {
 }
 
 // start has a process isolated, and returns it once it is forked. One that comes after ctx is done is ended.
+// Where the isolator ends before it tells of a process, the next one is asked: none has executed its command.
 func (i *isolator) start(ctx context.Context, c *command) (child, error) {
-	r, files := c.request()
+	for again := true; ; again = false {
+		a, err := i.ask(ctx, c)
+		if err != nil {
+			return child{}, err
+		}
+		started, err := a.childUntil(ctx)
+		if !again || !errors.Is(err, errIsolator) {
+			return started, err
+		}
+		select {
+		case <-a.isolatorEnded:
+		case <-time.After(filesTimeout):
+		case <-ctx.Done():
+			return child{}, ctx.Err()
+		}
+	}
+}
+
+// filesTimeout is how long an isolator has to end that answers nothing, or else to have files again.
+const filesTimeout = time.Second
+
+// ask asks for a process, of the isolator that there is or of a new one.
+func (i *isolator) ask(ctx context.Context, c *command) (*answer, error) {
+	request, files, err := c.request()
+	if err != nil {
+		return nil, err
+	}
 	handshake, err := newExecHandshake()
 	if err != nil {
-		return child{}, err
+		return nil, err
 	}
-	err = i.send(ctx, append([]int{int(handshake.childSpec.Fd()), int(handshake.childReport.Fd())}, files...))
+	ended, err := i.send(ctx, append([]int{int(handshake.childSpec.Fd()), int(handshake.childReport.Fd())}, files...))
 	handshake.forked()
 	if err != nil {
 		handshake.close()
-		return child{}, err
+		return nil, err
 	}
-	answer := &answer{report: handshake.report, decoder: json.NewDecoder(handshake.report)}
-	asked := make(chan error, 1)
+	return &answer{handshake, request, json.NewDecoder(handshake.report), c.cgroup, ended}, nil
+}
+
+// answer is what the isolator says of one process.
+type answer struct {
+	handshake     *execHandshake
+	request       []byte
+	decoder       *json.Decoder
+	cgroup        *os.File        // that the process is in; nil: none
+	isolatorEnded <-chan struct{} // closed when it was seen to have ended
+}
+
+// childUntil is child, unless ctx is done before.
+func (a *answer) childUntil(ctx context.Context) (child, error) {
+	forked := make(chan error, 1)
 	var started child
 	go func() {
-		_ = json.NewEncoder(handshake.spec).Encode(r) // an isolator that has ended answers nothing
-		_ = handshake.spec.Close()
 		var err error
-		started, err = answer.child()
-		asked <- err
+		started, err = a.child()
+		forked <- err
 	}()
 	select {
-	case err := <-asked:
+	case err := <-forked:
 		return started, err
 	case <-ctx.Done():
 		go func() {
-			if <-asked == nil {
+			if <-forked == nil {
 				started.abandon()
-				answer.close()
+				a.handshake.close()
 			}
 		}()
 		return child{}, ctx.Err()
 	}
 }
 
-// answer is what the isolator says of one process.
-type answer struct {
-	report  *os.File
-	decoder *json.Decoder
-}
-
 // child returns the process that was forked.
 func (a *answer) child() (child, error) {
+	_, _ = a.handshake.spec.Write(a.request) // an isolator that has ended answers nothing
 	p, err := a.next()
 	if err == nil && p.Error != nil {
 		err = p.Error
 	}
 	if err != nil {
-		a.close()
+		if errors.Is(err, errIsolator) && a.cgroup != nil {
+			endUnknown(cgroup(a.cgroup.Name()))
+		}
+		a.handshake.close() // upon which one without a cgroup ends
 		return child{}, err
 	}
 	pidfd, err := unix.PidfdOpen(p.PID, 0) // it is our child, so that its number is no other's
 	started := child{p.PID, pidfd, a.executed}
 	if err != nil {
 		started.abandon()
-		a.close()
+		a.handshake.close()
 		return child{}, noFiles(err)
 	}
 	return started, nil
 }
 
-// executed is [child.executed].
+// endUnknown ends what an isolator forked that ended before it said so. It has executed nothing, so that it has started
+// none. The cgroup itself is not killed: Linux 6.18 would kill what is forked into it after that.
+func endUnknown(group cgroup) {
+	pids, _ := group.processes() // what has ended is in none any more, and is nobody's but the supervisor's end's
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it is our child, so it is there
+		reap(pid)
+	}
+}
+
+// executed is [child.executed]: nothing is executed before it is called. An isolator that has ended meanwhile does
+// not say whether that failed.
 func (a *answer) executed() error {
-	defer a.close()
+	defer a.handshake.close()
+	_, _ = a.handshake.spec.Write(isolate.Go) // a process that has ended is waited for
 	if p, err := a.next(); err == nil && p.Error != nil {
 		return p.Error
 	}
@@ -110,37 +159,40 @@ func (a *answer) next() (p isolate.Progress, err error) {
 	return p, nil
 }
 
-func (a *answer) close() { _ = a.report.Close() } // nothing is written to it
-
 // request returns what the isolator is asked for, and the files that go with that.
-func (c *command) request() (*isolate.Request, []int) {
+func (c *command) request() (request []byte, files []int, err error) {
 	r := &isolate.Request{Spec: c.isolated, Cgroup: c.cgroup != nil, Network: c.network != 0, Doors: len(c.doors)}
-	files := []int{int(c.stdin), int(c.stdout), int(c.stderr)}
+	files = []int{int(c.stdin), int(c.stdout), int(c.stderr)}
 	if r.Cgroup {
 		files = append(files, int(c.cgroup.Fd()))
 	}
 	if r.Network {
 		files = append(files, c.network)
 	}
-	return r, append(files, c.doors...)
+	request, err = json.Marshal(r)
+	return request, append(files, c.doors...), err
 }
 
-// send sends the isolator files, and starts one if there is none.
-func (i *isolator) send(ctx context.Context, files []int) error {
+// send sends the isolator files, and starts one if there is none. It returns what is closed when that was seen to have
+// ended.
+func (i *isolator) send(ctx context.Context, files []int) (ended <-chan struct{}, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for again := true; ; again = false {
+		if i.hasEndedLocked() { // and what it has forked may have its socket still
+			i.endLocked()
+		}
 		if i.socket == nil {
 			if err := i.runLocked(ctx); err != nil {
-				return fmt.Errorf("what isolates processes: %w", err)
+				return nil, fmt.Errorf("what isolates processes: %w", err)
 			}
 		}
 		err := unix.Sendmsg(int(i.socket.Fd()), []byte{0}, unix.UnixRights(files...), nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 		switch {
 		case err == nil:
-			return nil
+			return i.ended, nil
 		case !again || !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET):
-			return noFiles(os.NewSyscallError("sendmsg", err))
+			return nil, noFiles(os.NewSyscallError("sendmsg", err))
 		}
 		i.endLocked() // it was killed, perhaps for want of memory
 	}
@@ -183,15 +235,23 @@ func (i *isolator) runLocked(ctx context.Context) error {
 	return nil
 }
 
+// hasEndedLocked reports whether it was seen to have ended. The lock is held.
+func (i *isolator) hasEndedLocked() bool {
+	select {
+	case <-i.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // endLocked ends it, if it runs. The lock is held.
 func (i *isolator) endLocked() {
 	if i.socket == nil {
 		return
 	}
 	_ = i.socket.Close() // what was sent was read, or never will be
-	select {
-	case <-i.ended:
-	default:
+	if !i.hasEndedLocked() {
 		_ = syscall.Kill(i.pid, syscall.SIGKILL) // it is our child, and not reaped or just now
 		<-i.ended
 	}

@@ -27,7 +27,8 @@ type call struct {
 	number    uintptr
 	arguments [6]uintptr
 	chained   uintptr       // 1: the first argument is the result of the call before
-	most      uintptr       // a result above that is a failure
+	expected  uintptr       // a result that is farther above it is a failure
+	above     uintptr       // how far it may be
 	failed    syscall.Errno // how it did, once it did
 	index     uintptr
 	closes    bool // files, see [Calls.CloseFiles]
@@ -36,13 +37,13 @@ type call struct {
 // callSize is how large a call is, in bytes.
 const callSize = unsafe.Sizeof(call{})
 
-// exceeded is how a call failed whose result was above the most.
-const exceeded = ^syscall.Errno(0)
+// unexpected is how a call failed whose result was not the expected one.
+const unexpected = ^syscall.Errno(0)
 
 // Add adds a call. Explain makes an error of the number of one; nil: the error is that. An argument
 // that points to memory is made by [Calls.Text] or [Keep].
 func (c *Calls) Add(explain func(syscall.Errno) error, number uintptr, arguments ...uintptr) {
-	one := call{number: number, most: ^uintptr(0), index: uintptr(len(c.list))}
+	one := call{number: number, above: ^uintptr(0), index: uintptr(len(c.list))}
 	copy(one.arguments[:], arguments)
 	if explain == nil {
 		explain = func(e syscall.Errno) error { return e }
@@ -50,11 +51,12 @@ func (c *Calls) Add(explain func(syscall.Errno) error, number uintptr, arguments
 	c.list, c.explain = append(c.list, one), append(c.explain, explain)
 }
 
-// AddExpectingZero is Add for a call that fails also if its result is not 0. The number is
+// AddExpecting is Add for a call that fails also if its result is another one. The number is
 // [syscall.Errno] 0 then.
-func (c *Calls) AddExpectingZero(explain func(syscall.Errno) error, number uintptr, arguments ...uintptr) {
+func (c *Calls) AddExpecting(result uintptr, explain func(syscall.Errno) error, number uintptr, arguments ...uintptr) {
 	c.Add(explain, number, arguments...)
-	c.list[len(c.list)-1].most = 0
+	one := &c.list[len(c.list)-1]
+	one.expected, one.above = result, 0
 }
 
 // Reopen adds a call after one that opens a file: the file is at this descriptor then, closed
@@ -153,7 +155,7 @@ func (c *Calls) Make() error {
 
 // err explains a call that failed.
 func (c *Calls) err(one *call) error {
-	if one.failed == exceeded {
+	if one.failed == unexpected {
 		return c.explain[one.index](0)
 	}
 	return c.explain[one.index](one.failed)

@@ -4,11 +4,11 @@
 #define SYS_EXIT_GROUP 231
 #define SYS_CLONE3 435
 
-#define CALL_SIZE 96
+#define CALL_SIZE 104
 
 // MAKE_CALLS makes the calls of the list at R12, R13 of them, until one fails, and touches no
 // stack. It ends behind itself. The last result is kept for a call that is chained to it, and is
-// refused when it is above the most that is allowed.
+// refused when it is farther above the expected one than it may be.
 #define MAKE_CALLS \
 	XORL R15, R15; \
 next: \
@@ -27,16 +27,17 @@ next: \
 	CMPQ AX, $-4095; \
 	JCC failed; \
 	MOVQ AX, R15; \
-	CMPQ AX, 64(R12); \
-	JHI exceeded; \
+	SUBQ 64(R12), AX; \
+	CMPQ AX, 72(R12); \
+	JHI unexpected; \
 	ADDQ $CALL_SIZE, R12; \
 	DECQ R13; \
 	JMP next; \
-exceeded: \
+unexpected: \
 	MOVQ $1, AX; \
 failed: \
 	NEGQ AX; \
-	MOVQ AX, 72(R12); \
+	MOVQ AX, 80(R12); \
 over:
 
 // func makeCalls(first *call, count uintptr) (made uintptr)

@@ -4,11 +4,11 @@
 #define SYS_EXIT_GROUP 94
 #define SYS_CLONE3 435
 
-#define CALL_SIZE 96
+#define CALL_SIZE 104
 
 // MAKE_CALLS makes the calls of the list at R9, R10 of them, until one fails, and touches no
 // stack. It ends behind itself. The last result is kept for a call that is chained to it, and is
-// refused when it is above the most that is allowed.
+// refused when it is farther above the expected one than it may be.
 #define MAKE_CALLS \
 	MOVD ZR, R11; \
 next: \
@@ -28,16 +28,18 @@ next: \
 	BCS failed; \
 	MOVD R0, R11; \
 	MOVD 64(R9), R12; \
+	SUB R12, R0; \
+	MOVD 72(R9), R12; \
 	CMP R12, R0; \
-	BHI exceeded; \
+	BHI unexpected; \
 	ADD $CALL_SIZE, R9; \
 	SUB $1, R10; \
 	B next; \
-exceeded: \
+unexpected: \
 	MOVD $1, R0; \
 failed: \
 	NEG R0, R0; \
-	MOVD R0, 72(R9); \
+	MOVD R0, 80(R9); \
 over:
 
 // func makeCalls(first *call, count uintptr) (made uintptr)

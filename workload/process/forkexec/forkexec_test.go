@@ -31,6 +31,8 @@ func explain(what string) func(syscall.Errno) error {
 	return func(e syscall.Errno) error { return fmt.Errorf("%s: %w", what, e) }
 }
 
+func explainNumber(e syscall.Errno) error { return fmt.Errorf("number %d", int(e)) }
+
 // start starts a process on a thread that stays, which is the process's parent.
 func start(t *testing.T, calls *forkexec.Calls) (*forkexec.Child, error) {
 	runtime.LockOSThread()
@@ -77,6 +79,7 @@ func TestAProcessMakesItsCallsAndThenExecutesTheCommand(t *testing.T) {
 	dir := t.TempDir()
 	calls.Add(nil, unix.SYS_SETSID)
 	calls.Add(nil, unix.SYS_CHDIR, calls.Text(dir))
+	calls.AddExpecting(uintptr(os.Getpid()), explain("parent"), unix.SYS_GETPPID)
 	require.Equal(t, dir+" hello a  b", outputOf(t, &calls, "/bin/sh", "-c", `echo "$(pwd) $GREETING $1"`, "sh", "a  b"))
 	own, err := os.Getwd()
 	require.NoError(t, err)
@@ -90,13 +93,12 @@ func TestACallThatFailsIsExplainedAndTheRestIsNotMade(t *testing.T) {
 		want error
 		says string
 	}{
-		"a call":    {func(c *forkexec.Calls) { c.Add(explain("directory"), unix.SYS_CHDIR, c.Text("/no/such")) }, unix.ENOENT, "directory: no such file or directory"},
-		"a command": {func(c *forkexec.Calls) { execute(c, "/no/such") }, unix.ENOENT, "command /no/such: no such file or directory"},
-		"a result that is not 0": {func(c *forkexec.Calls) {
-			c.AddExpectingZero(func(e syscall.Errno) error { return fmt.Errorf("number %d", int(e)) }, unix.SYS_GETPID)
-		}, nil, "number 0"},
-		"unexplained":        {func(c *forkexec.Calls) { c.Add(nil, unix.SYS_CLOSE, ^uintptr(0)) }, unix.EBADF, "bad file descriptor"},
-		"a text with a zero": {func(c *forkexec.Calls) { execute(c, "/bin/true", "a\x00b") }, unix.EINVAL, `"a\x00b" has a zero byte`},
+		"a call":                          {func(c *forkexec.Calls) { c.Add(explain("directory"), unix.SYS_CHDIR, c.Text("/no/such")) }, unix.ENOENT, "directory: no such file or directory"},
+		"a command":                       {func(c *forkexec.Calls) { execute(c, "/no/such") }, unix.ENOENT, "command /no/such: no such file or directory"},
+		"a result above the expected one": {func(c *forkexec.Calls) { c.AddExpecting(0, explainNumber, unix.SYS_GETPID) }, nil, "number 0"},
+		"a result below it":               {func(c *forkexec.Calls) { c.AddExpecting(1<<62, explainNumber, unix.SYS_GETPID) }, nil, "number 0"},
+		"unexplained":                     {func(c *forkexec.Calls) { c.Add(nil, unix.SYS_CLOSE, ^uintptr(0)) }, unix.EBADF, "bad file descriptor"},
+		"a text with a zero":              {func(c *forkexec.Calls) { execute(c, "/bin/true", "a\x00b") }, unix.EINVAL, `"a\x00b" has a zero byte`},
 	} {
 		for way, make := range map[string]func(*forkexec.Calls) error{
 			"forked":      func(c *forkexec.Calls) error { _, err := start(t, c); return err },

@@ -15,8 +15,12 @@ import (
 
 // Isolator is the argument 1 of a [Program] that isolates processes for its parent until the socket is closed that
 // it has as its first file after the standard ones. A message there is nothing but files: one that
-// a [Request] comes from, one that takes a [Progress] or two, and those that the request tells of.
+// a [Request] comes from, one that takes a [Progress] or two, and those that the request tells of. The process executes
+// its command once [Go] has come from the first of them, also when the isolator has ended.
 const Isolator = "isolator"
+
+// Go is what the new process waits for before it executes its command.
+var Go = []byte{1}
 
 // Request is what becomes a process. Its files are those of its standard input, output and error, and then those
 // that it says.
@@ -117,14 +121,13 @@ func receiveFiles() (files []int, err error) {
 
 // serve makes one process. Whoever has asked may not read what comes of it any more.
 func serve(files []int, n node) {
-	asked, report := os.NewFile(uintptr(files[0]), "request"), os.NewFile(uintptr(files[1]), "progress")
+	report := os.NewFile(uintptr(files[1]), "progress")
 	defer report.Close()
-	p := &prepared{node: n, files: files[2:]}
+	p := &prepared{node: n, asked: os.NewFile(uintptr(files[0]), "request"), files: files[2:]}
 	defer p.close()
 	progress := json.NewEncoder(report)
 	var r Request
-	err := json.NewDecoder(asked).Decode(&r)
-	_ = asked.Close() // nothing was written to it
+	err := json.NewDecoder(p.asked).Decode(&r) // which reads no more: nothing else has come yet
 	if err == nil {
 		err = p.start(&r, func(pid int) { _ = progress.Encode(Progress{PID: pid}) })
 	}

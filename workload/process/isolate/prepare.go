@@ -19,7 +19,8 @@ const cloneFlags = unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | u
 type prepared struct {
 	node
 	calls forkexec.Calls
-	files []int // that are closed with it
+	asked *os.File // where the request came from, and [Go] comes from
+	files []int    // that are closed with it
 }
 
 // close frees what was prepared. A process that was forked has it all the same.
@@ -28,6 +29,7 @@ func (p *prepared) close() {
 		closeFD(fd)
 	}
 	p.files = nil
+	_ = p.asked.Close() // nothing was written to it
 }
 
 // prepare is done by a thread that ends after it.
@@ -80,13 +82,13 @@ func (p *prepared) restrict(s *Spec) error {
 	if err != nil {
 		return err
 	}
-	// From here on others of the user may stop it, with all that it holds.
-	if scope < 0 {
-		c.CloseFiles(explain("closing files"), p.supervisor)
-	} else {
+	keep := []int{p.supervisor, int(p.asked.Fd())}
+	if scope >= 0 {
 		p.files = append(p.files, scope)
-		c.CloseFiles(explain("closing files"), p.supervisor, scope)
+		keep = append(keep, scope)
 	}
+	// From here on others of the user may stop it, with all that it holds.
+	c.CloseFiles(explain("closing files"), keep...)
 	limitFiles(c)
 	dropPrivileges(c, s.User, s.AddCapabilities, s.DropCapabilities)
 	endWithParent(c, p.supervisor)
@@ -148,6 +150,8 @@ func (p *prepared) execute(s *Spec) error {
 	for _, l := range s.Limits { // the last, since they may be too tight for what comes before
 		setLimit(c, explainFailed("limit "+l.Name), resources[l.Name], unix.Rlimit{Cur: l.Soft, Max: l.Hard})
 	}
+	c.AddExpecting(uintptr(len(Go)), func(syscall.Errno) error { return errors.New("it was given up") },
+		unix.SYS_READ, p.asked.Fd(), forkexec.Keep(c, new(byte)), uintptr(len(Go)))
 	c.Unblock()
 	c.Add(func(err syscall.Errno) error { return notExecuted(file, statErr == nil, err) },
 		unix.SYS_EXECVE, c.Text(file), c.Texts(s.Args), c.Texts(s.Env))

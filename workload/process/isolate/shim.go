@@ -103,7 +103,7 @@ func limitFiles(c *forkexec.Calls) {
 func endWithParent(c *forkexec.Calls, fd int) {
 	prctl(c, "parent-death signal", unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL))
 	file, now, blocked := &unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}, new(unix.Timespec), &unix.Sigset_t{Val: [16]uint64{^uint64(0)}}
-	c.AddExpectingZero(func(syscall.Errno) error { return errors.New("the supervisor has ended") },
+	c.AddExpecting(0, func(syscall.Errno) error { return errors.New("the supervisor has ended") },
 		unix.SYS_PPOLL, forkexec.Keep(c, file), 1, forkexec.Keep(c, now), forkexec.Keep(c, blocked), 8)
 }
 
