@@ -23,8 +23,17 @@ type TaskScope struct {
 	// Config is the task's; read-only.
 	Config *wasmnodev1.TaskConfig
 
-	hasWorkload bool // see [Call.HasWorkload]
-	hasNamed    bool // see [Call.HasNamed]
+	did Started
+}
+
+// Started is what a guest has started in a call.
+type Started struct {
+	// Own: the task's own workload, or it has tried to and that was there. The caller need not ask for it.
+	Own bool
+	// Named: likewise, one that stands beside the task's own.
+	Named bool
+	// Lost: a start failed with [workload.ErrLost], so that what had been started before it has ended.
+	Lost bool
 }
 
 // names are the fields of a log line that tell which task it is about.
@@ -37,13 +46,14 @@ func (s *TaskScope) names() []any {
 
 // started notes how a start of the task's workload ended, or of one beside it.
 func (s *TaskScope) started(spec *workload.Spec, err error) {
-	if err != nil && abi.CodeOf(err) != abi.AlreadyExists {
-		return
-	}
-	if spec.Beside == "" {
-		s.hasWorkload = true
-	} else {
-		s.hasNamed = true
+	switch {
+	case errors.Is(err, workload.ErrLost):
+		s.did.Lost = true
+	case err != nil && abi.CodeOf(err) != abi.AlreadyExists:
+	case spec.Beside == "":
+		s.did.Own = true
+	default:
+		s.did.Named = true
 	}
 }
 
@@ -62,11 +72,8 @@ type Call struct {
 	// Events takes the task events that the guest sends in the call. Nil: they are refused,
 	// with an error to the guest.
 	Events EventSink
-	// HasWorkload, if it is not nil, is set when the guest has started the task's workload
-	// in the call, or has tried to and it was there: the caller need not ask for it.
-	HasWorkload *bool
-	// HasNamed is likewise set for workloads that stand beside the task's own.
-	HasNamed *bool
+	// Started, if it is not nil, is set to what the guest has started in the call.
+	Started *Started
 	// Streams, if it is not nil, opens the streams of the command that the call is about, once
 	// and only if the guest asks for them. Such a call has no deadline but its context's.
 	Streams func() CommandStreams
@@ -87,14 +94,11 @@ func (p *Plugin) Invoke(ctx context.Context, c Call) error {
 		ctx = WithStreams(ctx, c.Streams)
 	}
 	out, err := p.Call(ctx, c.Op, marshal(c.Request), scope)
+	if c.Started != nil && scope != nil {
+		*c.Started = scope.did
+	}
 	if err != nil {
 		return err
-	}
-	if c.HasWorkload != nil && scope != nil {
-		*c.HasWorkload = scope.hasWorkload
-	}
-	if c.HasNamed != nil && scope != nil {
-		*c.HasNamed = scope.hasNamed
 	}
 	if err := decode(out, c.Answer); err != nil {
 		return p.tell(ctx, scope, &FaultError{Plugin: p.Name(), Op: c.Op, Kind: FaultProtocol, Err: fmt.Errorf("its answer cannot be decoded: %w", err)})

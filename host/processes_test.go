@@ -191,15 +191,16 @@ func TestAProcessMayUseItsTaskAndItsPaths(t *testing.T) {
 
 func TestACallReportsThatTheTaskHasAWorkload(t *testing.T) {
 	w, scope := newWorld(t, host.Limits{}), taskScope(t)
-	has := func(grant host.ProcessGrant) (has bool) {
+	has := func(grant host.ProcessGrant) bool {
+		var did host.Started
 		p := w.ready(t, processGuest(shell("sleep 1000"), abi.OpDriverStartTask).Bytes(), host.Grants{Process: grant})
 		// The guest hands on the host's answer, which is not one of this operation's.
 		err := p.Invoke(t.Context(), host.Call{
-			Op: abi.OpDriverStartTask, Task: scope.Config, HasWorkload: &has,
+			Op: abi.OpDriverStartTask, Task: scope.Config, Started: &did,
 			Request: &wasmnodev1.DriverStartTaskRequest{}, Answer: &wasmnodev1.DriverStartTaskResponse{},
 		})
 		require.Error(t, err)
-		return has
+		return did.Own
 	}
 	require.False(t, has(host.ProcessGrant{Commands: []string{"/opt/*"}}), "the start is refused")
 	require.True(t, has(host.ProcessGrant{Commands: []string{"/bin/*"}}))

@@ -7,11 +7,15 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"time"
 
 	"github.com/wasmnode/wasmnode/structs"
 )
+
+// ErrLost is that what owned all workloads ended, and they with it, while it was asked to start one.
+var ErrLost = errors.New("workloads: what owned them has ended")
 
 // Runtime owns workloads from start to exit and beyond, until they are
 // destroyed. All methods may be called concurrently; errors are [abi.Error] values
@@ -24,8 +28,8 @@ type Runtime interface {
 	// and is gone again when the start fails. It returns once the program has been
 	// entered or has failed to start, and does not keep spec. ALREADY_EXISTS: the ID
 	// is in use, running or ended. INVALID_ARGUMENT: this spec never starts.
-	// CANCELLED: it was stopped meanwhile. The context bounds the start, not the
-	// workload's life.
+	// CANCELLED: it was stopped meanwhile. [ErrLost]: all workloads have ended. The context
+	// bounds the start, not the workload's life.
 	Start(ctx context.Context, spec *Spec) error
 	// Wait blocks until the workload has ended or ctx is done (its error is
 	// returned). It may be called any number of times, also after the end. The

@@ -28,6 +28,26 @@ func TestCrashAtEveryFailpoint(t *testing.T) {
 	walkFailpoints(t, scenario{play: (*crashWorld).play, after: (*crashWorld).checkAndStop})
 }
 
+// TestAStartThatTheSupervisorDoesNotSurviveIsNotCharged has it die in the start of a task that may not restart, which
+// are two processes.
+func TestAStartThatTheSupervisorDoesNotSurviveIsNotCharged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds another binary")
+	}
+	w := newCrashWorld(t)
+	never := runsOn
+	never.attempts = 0
+	for _, point := range []string{"asked.start", "fork", "forked", "answering.start", "asked.start-beside", "answering.start-beside"} {
+		require.True(t, w.killAt(t, "supervisor/"+point+":1", scenario{play: func(w *crashWorld, t *testing.T) {
+			j := w.newJob(never, true)
+			w.register(t, j)
+			w.node.await(t, j.id, nomad.AllocClientStatusRunning)
+		}, after: (*crashWorld).checkAndStop}), point)
+	}
+	w.start(t)
+	w.end(t)
+}
+
 // scenario is what an agent dies in.
 type scenario struct {
 	// play gives up when the agent has died.

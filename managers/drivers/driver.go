@@ -89,16 +89,29 @@ func (d *Driver) Release() {
 // StartTask starts a task within a quarter of an hour. After an error nothing of the task
 // is left. Events takes what the driver reports of the task, in this call and in later ones;
 // it must not block. Nil: they are refused with an error to the driver.
+//
+// A start in which the supervisor of workloads dies, and with it what it has started, is made once more, as Nomad does
+// when a plugin ends.
 func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
+	h, n, lost, err := d.startTask(ctx, cfg, events)
+	if err != nil && lost && ctx.Err() == nil {
+		d.plugin.Logger().Warn("a task is started once more: the supervisor of workloads ended while it was starting", "task_id", cfg.GetId())
+		h, n, _, err = d.startTask(ctx, cfg, events)
+	}
+	return h, n, err
+}
+
+// startTask is StartTask, once. Lost: the supervisor has died meanwhile.
+func (d *Driver) startTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, events func(*wasmnodev1.TaskEvent)) (_ *wasmnodev1.TaskHandle, _ *wasmnodev1.DriverNetwork, lost bool, err error) {
 	if err := d.plugin.Usable(); err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	t := d.tasks().of(cfg)
 	t.listen(d.Name(), events)
 	answer := &wasmnodev1.DriverStartTaskResponse{}
-	var did started
-	err := d.call(ctx, t, nil, startDeadline, host.Call{
-		Op: abi.OpDriverStartTask, Task: cfg, Request: &wasmnodev1.DriverStartTaskRequest{Task: cfg}, Answer: answer, HasWorkload: &did.own, HasNamed: &did.named,
+	var did host.Started
+	err = d.call(ctx, t, nil, startDeadline, host.Call{
+		Op: abi.OpDriverStartTask, Task: cfg, Request: &wasmnodev1.DriverStartTaskRequest{Task: cfg}, Answer: answer, Started: &did,
 	})
 	if err == nil {
 		err = d.checkStarted(ctx, cfg, answer.Handle, did)
@@ -109,17 +122,14 @@ func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, even
 			d.plugin.Logger().Error("a workload of a task that did not start is left over", "task_id", cfg.GetId(), "error", destroyErr)
 		}
 		d.tasks().forget(cfg.GetId())
-		return nil, nil, err
+		return nil, nil, did.Lost, err
 	}
-	return t.update(nil, answer.Handle), answer.Network, nil
+	return t.update(nil, answer.Handle), answer.Network, false, nil
 }
-
-// started is what a call has started: the task's own workload, and others beside it.
-type started struct{ own, named bool }
 
 // checkStarted checks a handle, and that it names the workload if the call started one.
 // A workload that the call did not start is asked for.
-func (d *Driver) checkStarted(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, did started) error {
+func (d *Driver) checkStarted(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, did host.Started) error {
 	if h == nil {
 		return d.badAnswer(abi.OpDriverStartTask, "no handle")
 	}
@@ -127,11 +137,11 @@ func (d *Driver) checkStarted(ctx context.Context, cfg *wasmnodev1.TaskConfig, h
 		return err
 	}
 	switch {
-	case did.own && h.WorkloadId == "":
+	case did.Own && h.WorkloadId == "":
 		return d.badAnswer(abi.OpDriverStartTask, "a handle without the workload that it started")
-	case did.named && h.WorkloadId == "":
+	case did.Named && h.WorkloadId == "":
 		return d.badAnswer(abi.OpDriverStartTask, "a handle without a workload of the task's own, beside which it started others: they end with that")
-	case did.own || h.WorkloadId == "":
+	case did.Own || h.WorkloadId == "":
 		return nil
 	}
 	_, err := d.workloads().Inspect(ctx, h.WorkloadId)

@@ -59,9 +59,9 @@ func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
 				require.Equal(t, web, c.Task)
 				if tt.starts {
 					w.workloads.start(web.Id)
-					*c.HasWorkload = true
+					c.Started.Own = true
 				}
-				*c.HasNamed = name == "only one beside its own"
+				c.Started.Named = name == "only one beside its own"
 				c.Answer.(*wasmnodev1.DriverStartTaskResponse).Handle = tt.handle
 				return nil
 			})
@@ -79,10 +79,47 @@ func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
 	}
 }
 
+func TestAStartThatTheSupervisorDidNotSurviveIsMadeOnceMore(t *testing.T) {
+	ended := abi.NewRecoverableError(abi.Unavailable, "it has ended")
+	for name, c := range map[string]struct {
+		lost   []bool // by each start that fails
+		starts int
+		fails  bool
+	}{
+		"once":              {[]bool{true}, 2, false},
+		"twice":             {[]bool{true, true}, 2, true},
+		"for other reasons": {[]bool{false}, 1, true},
+		"and for others":    {[]bool{true, false}, 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, p, d := driverWorld(t)
+			starts := 0
+			p.On(abi.OpDriverStartTask, func(_ context.Context, call host.Call) error {
+				require.Empty(t, w.workloads.running, "of the start before")
+				w.workloads.start(web.Id)
+				if starts++; starts <= len(c.lost) {
+					call.Started.Lost = c.lost[starts-1]
+					return ended
+				}
+				call.Answer.(*wasmnodev1.DriverStartTaskResponse).Handle = workloadHandle
+				return nil
+			})
+			_, _, err := d.StartTask(context.Background(), web, nil)
+			require.Equal(t, c.starts, starts)
+			if c.fails {
+				require.ErrorIs(t, err, ended)
+				require.Empty(t, w.workloads.running)
+				return
+			}
+			require.NoError(t, err)
+		})
+	}
+}
+
 func TestAWorkloadThatTheCallStartedIsNotAskedFor(t *testing.T) {
 	_, p, d := driverWorld(t)
 	p.On(abi.OpDriverStartTask, func(_ context.Context, c host.Call) error {
-		*c.HasWorkload = true // and it may be lost since: whoever waits for it finds out
+		c.Started.Own = true // and it may be lost since: whoever waits for it finds out
 		c.Answer.(*wasmnodev1.DriverStartTaskResponse).Handle = workloadHandle
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -105,7 +106,7 @@ func (c *Client) PID() int {
 func (c *Client) CheckIsolation(isolation workload.Isolation) error { return c.Isolation(isolation) }
 
 // Start implements [workload.Runtime]. A start whose supervisor dies fails with
-// UNAVAILABLE, and the workload is not there.
+// UNAVAILABLE and [workload.ErrLost], and the workload is not there.
 func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 	req := &request{Spec: spec}
 	var module []byte
@@ -259,7 +260,8 @@ func (c *Client) send(ctx context.Context, op string, body []byte, answer any) e
 		return err
 	}
 	err := c.post(ctx, op, body, answer)
-	if !errors.As(err, new(notConnected)) {
+	var lost lostError
+	if !errors.As(err, &lost) || lost.asked {
 		return err
 	}
 	// It has ended since the handshake and was not asked: the next one may be.
@@ -269,12 +271,15 @@ func (c *Client) send(ctx context.Context, op string, body []byte, answer any) e
 	return c.post(ctx, op, body, answer)
 }
 
-// notConnected is the error when no supervisor answers on the socket, so that nothing was
-// asked.
-type notConnected struct{ cause error }
+// lostError is the error when no supervisor answers.
+type lostError struct {
+	cause error
+	asked bool // it may have done what it was asked; false: nobody was there
+}
 
-func (e notConnected) Error() string { return e.cause.Error() }
-func (e notConnected) Unwrap() error { return e.cause }
+func (e lostError) Error() string        { return e.cause.Error() }
+func (e lostError) Unwrap() error        { return e.cause }
+func (e lostError) Is(target error) bool { return target == workload.ErrLost }
 
 func (c *Client) post(ctx context.Context, op string, body []byte, answer any) error {
 	resp, err := c.open(ctx, op, body)
@@ -328,11 +333,12 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	c.mu.Lock()
 	c.accepted = false
 	c.mu.Unlock()
-	ended := abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads has ended: %v", err))
-	if at := (*net.OpError)(nil); errors.As(err, &at) && at.Op == "dial" {
-		return notConnected{ended}
+	if request := (*url.Error)(nil); errors.As(err, &request) {
+		err = request.Err // its address is nobody's
 	}
-	return ended
+	ended := abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads has ended: %v", err))
+	at := (*net.OpError)(nil)
+	return lostError{cause: ended, asked: !errors.As(err, &at) || at.Op != "dial"}
 }
 
 // handshake makes sure that a supervisor is there and has our protocol version.
