@@ -279,7 +279,7 @@ type lostError struct {
 
 func (e lostError) Error() string        { return e.cause.Error() }
 func (e lostError) Unwrap() error        { return e.cause }
-func (e lostError) Is(target error) bool { return target == workload.ErrLost }
+func (e lostError) Is(target error) bool { return e.asked && target == workload.ErrLost }
 
 func (c *Client) post(ctx context.Context, op string, body []byte, answer any) error {
 	resp, err := c.open(ctx, op, body)
