@@ -8,6 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+[ $# -ge 2 ] || { echo "usage: test-on-debian.sh amd64|arm64 PACKAGE ..." >&2; exit 2; }
 arch=$1
 shift
 cache=$PWD/.cache/debian-$arch
