@@ -123,13 +123,27 @@ func (g cgroup) lock() (*os.File, error) {
 		return nil, err
 	}
 	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-		_, err = os.Stat(string(g))
+		err = g.isStill(f)
 	}
 	if err != nil {
 		_ = f.Close() // nothing is written to it
 		return nil, err
 	}
 	return f, nil
+}
+
+// isStill returns nil if the file is the cgroup, and [fs.ErrNotExist] if that was removed, also if it was made again: the
+// lock is on another then.
+func (g cgroup) isStill(f *os.File) error {
+	open, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	now, err := os.Stat(string(g))
+	if err == nil && !os.SameFile(open, now) {
+		err = fs.ErrNotExist
+	}
+	return err
 }
 
 // removeLeft removes what supervisors left behind that were killed: the cgroups that

@@ -181,9 +181,10 @@ func TestSupervisorsThatComeAndGoLeaveEachOtherTheirCgroups(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				s, err := process.New(process.Config{Logger: hclog.NewNullLogger(), Name: newName()})
+				var log strings.Builder
+				s, err := process.New(process.Config{Logger: hclog.New(&hclog.LoggerOptions{Output: &log}), Name: newName()})
 				if err != nil || !s.HasCgroup() {
-					t.Error("it has no cgroup", err)
+					t.Error("it has no cgroup", err, log.String())
 					return
 				}
 				if err := s.Close(); err != nil {
