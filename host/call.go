@@ -32,7 +32,7 @@ type Started struct {
 	Own bool
 	// Named: likewise, one that stands beside the task's own.
 	Named bool
-	// Lost: a start failed with [workload.ErrLost], so that what had been started before it has ended.
+	// Lost: a start failed with [workload.ErrLost], and what had been started before it may have ended.
 	Lost bool
 }
 

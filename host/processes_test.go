@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -205,6 +207,46 @@ func TestACallReportsThatTheTaskHasAWorkload(t *testing.T) {
 	require.False(t, has(host.ProcessGrant{Commands: []string{"/opt/*"}}), "the start is refused")
 	require.True(t, has(host.ProcessGrant{Commands: []string{"/bin/*"}}))
 	require.True(t, has(host.ProcessGrant{Commands: []string{"/bin/*"}}), "it is there already")
+}
+
+// failing is a runtime that starts nothing.
+type failing struct {
+	workload.Runtime
+	err error
+}
+
+func (f failing) Start(context.Context, *workload.Spec) error { return f.err }
+
+func TestACallTellsThatWorkloadsAreLost(t *testing.T) {
+	w, scope := newWorld(t, host.Limits{}), taskScope(t)
+	unavailable := abi.NewRecoverableError(abi.Unavailable, "not now")
+	lost := failing{w.workloads, errors.Join(unavailable, workload.ErrLost)}
+	for name, c := range map[string]struct {
+		runtime workload.Runtime
+		grant   string
+		want    host.Started
+	}{
+		"lost":    {lost, "/bin/*", host.Started{Lost: true}},
+		"refused": {lost, "/opt/*", host.Started{}},
+		"failed":  {failing{w.workloads, unavailable}, "/bin/*", host.Started{}},
+		"started": {w.workloads, "/bin/*", host.Started{Own: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: w.engine, Workloads: c.runtime, Version: "0.0.0", Limits: host.Limits{
+				DescribeTime: testTimeout, CallTimeout: testTimeout,
+			}})
+			p, err := h.Load(t.Context(), host.NewSource(processGuest(shell("sleep 1000"), abi.OpDriverStartTask).Bytes()))
+			require.NoError(t, err)
+			defer p.Close()
+			require.NoError(t, p.Configure(t.Context(), host.Grants{Process: host.ProcessGrant{Commands: []string{c.grant}}}, []byte("{}")))
+			var did host.Started
+			require.Error(t, p.Invoke(t.Context(), host.Call{
+				Op: abi.OpDriverStartTask, Task: scope.Config, Started: &did,
+				Request: &wasmnodev1.DriverStartTaskRequest{}, Answer: &wasmnodev1.DriverStartTaskResponse{},
+			}))
+			require.Equal(t, c.want, did)
+		})
+	}
 }
 
 func TestACommandIsFoundInTheTaskAndOnThePath(t *testing.T) {

@@ -14,8 +14,9 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// ErrLost is that what owned all workloads ended, and they with it, while it was asked to start one.
-var ErrLost = errors.New("workloads: what owned them has ended")
+// ErrLost is that what owns all workloads did not answer a start: it has ended, and they with it. Who starts one again
+// destroys it before, which waits for a start that goes on after all.
+var ErrLost = errors.New("workloads: what owns them does not answer")
 
 // Runtime owns workloads from start to exit and beyond, until they are
 // destroyed. All methods may be called concurrently; errors are [abi.Error] values
@@ -28,8 +29,8 @@ type Runtime interface {
 	// and is gone again when the start fails. It returns once the program has been
 	// entered or has failed to start, and does not keep spec. ALREADY_EXISTS: the ID
 	// is in use, running or ended. INVALID_ARGUMENT: this spec never starts.
-	// CANCELLED: it was stopped meanwhile. [ErrLost]: all workloads have ended. The context
-	// bounds the start, not the workload's life.
+	// CANCELLED: it was stopped meanwhile. [ErrLost]: all workloads have ended. The
+	// context bounds the start, not the workload's life.
 	Start(ctx context.Context, spec *Spec) error
 	// Wait blocks until the workload has ended or ctx is done (its error is
 	// returned). It may be called any number of times, also after the end. The

@@ -86,22 +86,22 @@ func (d *Driver) Release() {
 	}
 }
 
-// StartTask starts a task within a quarter of an hour. After an error nothing of the task
+// StartTask starts a task, each time within a quarter of an hour. After an error nothing of the task
 // is left. Events takes what the driver reports of the task, in this call and in later ones;
 // it must not block. Nil: they are refused with an error to the driver.
 //
-// A start in which the supervisor of workloads dies, and with it what it has started, is made once more, as Nomad does
-// when a plugin ends.
+// A start that the supervisor of workloads does not answer, as when it has died and with it what was started, is made
+// once more, as Nomad does when a plugin ends.
 func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
 	h, n, lost, err := d.startTask(ctx, cfg, events)
 	if err != nil && lost && ctx.Err() == nil {
-		d.plugin.Logger().Warn("a task is started once more: the supervisor of workloads ended while it was starting", "task_id", cfg.GetId())
+		d.plugin.Logger().Warn("a task is started once more: the supervisor of workloads did not answer its start", "task_id", cfg.GetId())
 		h, n, _, err = d.startTask(ctx, cfg, events)
 	}
 	return h, n, err
 }
 
-// startTask is StartTask, once. Lost: the supervisor has died meanwhile.
+// startTask is StartTask, once. Lost: the supervisor did not answer, and nothing of the task is left.
 func (d *Driver) startTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, events func(*wasmnodev1.TaskEvent)) (_ *wasmnodev1.TaskHandle, _ *wasmnodev1.DriverNetwork, lost bool, err error) {
 	if err := d.plugin.Usable(); err != nil {
 		return nil, nil, false, err
@@ -118,11 +118,12 @@ func (d *Driver) startTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, even
 	}
 	if err != nil {
 		// A workload without a handle must not stay.
-		if destroyErr := d.workloads().Destroy(context.WithoutCancel(ctx), cfg.GetId()); destroyErr != nil {
+		destroyErr := d.workloads().Destroy(context.WithoutCancel(ctx), cfg.GetId())
+		if destroyErr != nil {
 			d.plugin.Logger().Error("a workload of a task that did not start is left over", "task_id", cfg.GetId(), "error", destroyErr)
 		}
 		d.tasks().forget(cfg.GetId())
-		return nil, nil, did.Lost, err
+		return nil, nil, did.Lost && destroyErr == nil, err
 	}
 	return t.update(nil, answer.Handle), answer.Network, false, nil
 }

@@ -116,6 +116,29 @@ func TestAStartThatTheSupervisorDidNotSurviveIsMadeOnceMore(t *testing.T) {
 	}
 }
 
+func TestALostStartIsNotMadeAgain(t *testing.T) {
+	for name, hinder := range map[string]func(w *world, giveUp func()){
+		"that nobody wants any more":      func(_ *world, giveUp func()) { giveUp() },
+		"of which something may be there": func(w *world, _ func()) { w.workloads.destroyErr = errors.New("not now") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, p, d := driverWorld(t)
+			ctx, giveUp := context.WithCancel(t.Context())
+			defer giveUp()
+			starts := 0
+			p.On(abi.OpDriverStartTask, func(_ context.Context, call host.Call) error {
+				starts++
+				call.Started.Lost = true
+				hinder(w, giveUp)
+				return errors.New("it has ended")
+			})
+			_, _, err := d.StartTask(ctx, web, nil)
+			require.EqualError(t, err, "it has ended")
+			require.Equal(t, 1, starts)
+		})
+	}
+}
+
 func TestAWorkloadThatTheCallStartedIsNotAskedFor(t *testing.T) {
 	_, p, d := driverWorld(t)
 	p.On(abi.OpDriverStartTask, func(_ context.Context, c host.Call) error {

@@ -21,9 +21,10 @@ import (
 
 // fakeWorkloads is a supervisor of workloads that a test ends.
 type fakeWorkloads struct {
-	mu      sync.Mutex
-	running map[string]chan struct{} // closed at the end
-	log     []string
+	mu         sync.Mutex
+	running    map[string]chan struct{} // closed at the end
+	log        []string
+	destroyErr error // of every Destroy
 }
 
 func (w *fakeWorkloads) start(id string) {
@@ -115,7 +116,7 @@ func (w *fakeWorkloads) Destroy(_ context.Context, id string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.running, id)
-	return nil
+	return w.destroyErr
 }
 
 func (w *fakeWorkloads) said() []string {

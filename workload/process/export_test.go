@@ -30,27 +30,44 @@ func (r *Runtime) IsolatorPID() int {
 	return i.pid
 }
 
-// ForkIsolated has a process isolated that executes its command when it is told to go on, and ends when it is given up.
-func (r *Runtime) ForkIsolated(ctx context.Context, spec *workload.Spec) (pid int, goOn func() error, giveUp func(), err error) {
+// Forked is an isolated process that has not been told to execute its command.
+type Forked struct {
+	PID        int
+	GoOn       func() error // has it execute its command
+	GiveUp     func()
+	EndUnknown func() // ends it as one whose number was not told
+}
+
+// ForkIsolated has a process isolated, in a cgroup of its own.
+func (r *Runtime) ForkIsolated(ctx context.Context, spec *workload.Spec) (*Forked, error) {
 	credential, err := credentialOf(spec.Process.User)
 	if err != nil {
-		return 0, nil, nil, err
+		return nil, err
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return 0, nil, nil, err
+		return nil, err
 	}
 	defer null.Close()
+	group, err := r.cgroup.child("forked-" + spec.ID)
+	if err != nil {
+		return nil, err
+	}
 	c := &command{isolated: describe(spec, credential, environment(spec)), stdin: null.Fd(), stdout: null.Fd(), stderr: null.Fd()}
+	if c.cgroup, err = os.Open(string(group)); err != nil {
+		return nil, err
+	}
+	defer c.cgroup.Close()
 	a, err := r.spawner.isolator.ask(ctx, c)
 	if err != nil {
-		return 0, nil, nil, err
+		return nil, err
 	}
 	started, err := a.child()
 	if err != nil {
-		return 0, nil, nil, err
+		return nil, err
 	}
-	return started.pid, started.executed, a.handshake.close, unix.Close(started.pidfd)
+	end := func() { endUnknown(group); a.handshake.close() }
+	return &Forked{started.pid, started.executed, a.handshake.close, end}, unix.Close(started.pidfd)
 }
 
 // StartKilled starts what was killed before.

@@ -86,6 +86,9 @@ func (p *process) startBare(ctx context.Context, target *isolate.Spec, s *spawne
 // awaitCommand returns when a process that was forked has executed its command, as executed says. It is killed once ctx
 // is done, and has ended on an error.
 func (p *process) awaitCommand(ctx context.Context, executed func() error) error {
+	if ctx.Err() != nil {
+		p.Kill() // before it executes anything
+	}
 	cancel := context.AfterFunc(ctx, p.Kill)
 	err := executed()
 	switch inTime := cancel(); {

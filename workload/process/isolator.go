@@ -114,7 +114,7 @@ func (a *answer) child() (child, error) {
 		if errors.Is(err, errIsolator) && a.cgroup != nil {
 			endUnknown(cgroup(a.cgroup.Name()))
 		}
-		a.handshake.close() // upon which one without a cgroup ends
+		a.handshake.close() // upon which one without a cgroup ends, whom nobody waits for
 		return child{}, err
 	}
 	pidfd, err := unix.PidfdOpen(p.PID, 0) // it is our child, so that its number is no other's

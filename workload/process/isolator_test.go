@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
@@ -74,35 +75,42 @@ func TestWhatWasStartingWhenItsIsolatorWasKilledStartsOnce(t *testing.T) {
 		}
 	}
 	require.Zero(t, w.left())
+	require.NoError(t, w.s.Close())
+	_, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+	require.ErrorIs(t, err, unix.ECHILD, "none is left, also of those that have ended")
 }
 
 func TestAnIsolatedProcessExecutesNothingUntilItIsTold(t *testing.T) {
 	w := newWorld(t)
-	for name, told := range map[string]bool{"told": true, "given up": false} {
+	if !w.s.HasCgroup() {
+		t.Skip("run as root where cgroup v2 is mounted")
+	}
+	for name, c := range map[string]struct {
+		told     func(*process.Forked) error
+		exits    int // with that status; -1: it is waited for already
+		executed bool
+	}{
+		"told":      {func(f *process.Forked) error { return f.GoOn() }, 0, true},
+		"given up":  {func(f *process.Forked) error { f.GiveUp(); return nil }, 127, false},
+		"not known": {func(f *process.Forked) error { f.EndUnknown(); return nil }, -1, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w.ask("true") // by an isolator that has not ended
 			spec := w.isolated("echo >/local/ran")
-			pid, goOn, giveUp, err := w.s.ForkIsolated(w.context(), spec)
+			forked, err := w.s.ForkIsolated(w.context(), spec)
 			require.NoError(t, err)
 			require.NoError(t, syscall.Kill(w.s.IsolatorPID(), syscall.SIGKILL)) // which changes nothing
-			ran := filepath.Join(spec.Process.Isolated.Root, "local/ran")
-			want := 127
-			if told {
-				want = 0
-				require.NoError(t, goOn())
-			} else {
-				giveUp()
-			}
+			require.NoError(t, c.told(forked))
 			var status unix.WaitStatus
-			_, err = unix.Wait4(pid, &status, 0, nil)
-			require.NoError(t, err)
-			require.Equal(t, want, status.ExitStatus())
-			require.Equal(t, told, fileExists(ran))
+			_, err = unix.Wait4(forked.PID, &status, 0, nil)
+			if c.exits < 0 {
+				require.ErrorIs(t, err, unix.ECHILD)
+			} else {
+				require.NoError(t, err)
+				require.Equal(t, c.exits, status.ExitStatus())
+			}
+			_, err = os.Stat(filepath.Join(spec.Process.Isolated.Root, "local/ran"))
+			require.Equal(t, c.executed, err == nil)
 		})
 	}
-}
-
-func fileExists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
