@@ -108,14 +108,26 @@ func (d *docker) collectImage(ctx context.Context, id string, used bool, now tim
 	if err := kv.DeleteIf(ctx, imageKey+id, version); err != nil {
 		return err
 	}
-	// The engine refuses where a container has it after all, or it has several names.
-	response, err := d.engine.send(ctx, request{method: "DELETE", path: "/images/" + id})
-	switch {
-	case err == nil:
-		return response.Close()
-	case absent(err) || isCode(err, abi.FailedPrecondition):
+	if err = d.removeImage(ctx, id); err != nil {
+		_, _ = kv.SetIf(ctx, imageKey+id, value, 0) // another look removes it, unless a task has it by then
+	}
+	return err
+}
+
+// removeImage removes an image that has one name, unless a container has it after all.
+func (d *docker) removeImage(ctx context.Context, id string) error {
+	image, err := d.engine.get(ctx, "/images/"+id+"/json", nil)
+	if err == nil && len(image.Get("RepoTags").Items()) > 1 { // which Docker refuses, and Podman fails at
 		return nil
 	}
-	_, _ = kv.SetIf(ctx, imageKey+id, value, 0) // another look removes it, unless a task has it by then
+	if err == nil {
+		var response *answer
+		if response, err = d.engine.send(ctx, request{method: "DELETE", path: "/images/" + id}); err == nil {
+			return response.Close()
+		}
+	}
+	if absent(err) || isCode(err, abi.FailedPrecondition) {
+		return nil
+	}
 	return err
 }
