@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -232,10 +231,7 @@ func TestACallTellsThatWorkloadsAreLost(t *testing.T) {
 		"started": {w.workloads, "/bin/*", host.Started{Own: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: w.engine, Workloads: c.runtime, Version: "0.0.0", Limits: host.Limits{
-				DescribeTime: testTimeout, CallTimeout: testTimeout,
-			}})
-			p, err := h.Load(t.Context(), host.NewSource(processGuest(shell("sleep 1000"), abi.OpDriverStartTask).Bytes()))
+			p, err := w.hostOf(c.runtime).Load(t.Context(), host.NewSource(processGuest(shell("sleep 1000"), abi.OpDriverStartTask).Bytes()))
 			require.NoError(t, err)
 			defer p.Close()
 			require.NoError(t, p.Configure(t.Context(), host.Grants{Process: host.ProcessGrant{Commands: []string{c.grant}}}, []byte("{}")))

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -97,10 +96,7 @@ func TestAReloadOfAPluginDoesNotResetMaxPrograms(t *testing.T) {
 func TestARestartOfTheAgentDoesNotResetMaxPrograms(t *testing.T) {
 	w := newWorld(t, host.Limits{})
 	require.Zero(t, startProgram(t, starter(t, w.Host, 1), "a", endlessProgram()))
-	restarted := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: w.engine, Workloads: w.workloads, Version: "0.0.0", Limits: host.Limits{
-		DescribeTime: testTimeout, CallTimeout: testTimeout,
-	}})
-	p := starter(t, restarted, 1)
+	p := starter(t, w.hostOf(w.workloads), 1) // of the agent that is there then
 	require.Equal(t, abi.ResourceExhausted, startProgram(t, p, "b", endlessProgram()))
 	require.NoError(t, w.workloads.Destroy(t.Context(), "a"))
 	require.Zero(t, startProgram(t, p, "b", endlessProgram()))
@@ -143,9 +139,7 @@ func TestConcurrentStartsFillMaxProgramsAndNoMore(t *testing.T) {
 	const limit, starts = 4, 16
 	w := newWorld(t, host.Limits{})
 	counting := &countingRuntime{Runtime: w.workloads}
-	h := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: w.engine, Workloads: counting, Version: "0.0.0", Limits: host.Limits{
-		DescribeTime: testTimeout, CallTimeout: testTimeout,
-	}})
+	h := w.hostOf(counting)
 	versions := []*host.Plugin{starter(t, h, limit), starter(t, h, limit)} // one replaces the other
 	program := endlessProgram()
 

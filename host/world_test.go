@@ -99,6 +99,13 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 	return w
 }
 
+// hostOf returns another host of the world's engine, whose workloads belong to that runtime.
+func (w *world) hostOf(runtime workload.Runtime) *host.Host {
+	return host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: w.engine, Workloads: runtime, Version: "0.0.0", Limits: host.Limits{
+		DescribeTime: testTimeout, CallTimeout: testTimeout,
+	}})
+}
+
 // recordingEvents returns a context for calls whose events are recorded.
 func (w *world) recordingEvents(ctx context.Context) context.Context {
 	return host.WithEvents(ctx, func(e *wasmnodev1.TaskEvent) error {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
@@ -179,7 +180,7 @@ func (i *isolator) send(ctx context.Context, files []int) (ended <-chan struct{}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for again := true; ; again = false {
-		if i.hasEndedLocked() { // and what it has forked may have its socket still
+		if wake.IsClosed(i.ended) { // and what it has forked may have its socket still
 			i.endLocked()
 		}
 		if i.socket == nil {
@@ -235,23 +236,13 @@ func (i *isolator) runLocked(ctx context.Context) error {
 	return nil
 }
 
-// hasEndedLocked reports whether it was seen to have ended. The lock is held.
-func (i *isolator) hasEndedLocked() bool {
-	select {
-	case <-i.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // endLocked ends it, if it runs. The lock is held.
 func (i *isolator) endLocked() {
 	if i.socket == nil {
 		return
 	}
 	_ = i.socket.Close() // what was sent was read, or never will be
-	if !i.hasEndedLocked() {
+	if !wake.IsClosed(i.ended) {
 		_ = syscall.Kill(i.pid, syscall.SIGKILL) // it is our child, and not reaped or just now
 		<-i.ended
 	}

@@ -247,8 +247,8 @@ func openFiles(t testing.TB) int {
 	return len(open)
 }
 
-// serveHello is a supervisor that can do nothing but say who it is.
-func serveHello(t testing.TB, dir, hello string) {
+// serveHello is a supervisor that can do nothing but say who it is, and what is added to what it returns.
+func serveHello(t testing.TB, dir, hello string) *http.ServeMux {
 	t.Helper()
 	l, err := net.Listen("unix", supervisor.Socket(dir))
 	require.NoError(t, err)
@@ -264,6 +264,7 @@ func serveHello(t testing.TB, dir, hello string) {
 		require.NoError(t, web.Close())
 		<-ended
 	})
+	return mux
 }
 
 func TestACommandIsRefusedByASupervisorThatRunsNone(t *testing.T) {

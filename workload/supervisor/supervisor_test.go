@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -243,6 +246,21 @@ func TestAStartThatWasNotSentGoesToTheNextSupervisor(t *testing.T) {
 	require.NoError(t, c.Close()) // its connections are gone, which it has not noticed
 	require.NoError(t, c.Start(t.Context(), spec(t, "b", "exit", "0")))
 	last.end(t)
+}
+
+// Who asked knows whether what else it started with the supervisor is wanted without that.
+func TestAStartThatIsNotAnsweredIsNotSentAgain(t *testing.T) {
+	dir := t.TempDir()
+	var starts atomic.Int64
+	serveHello(t, dir, `{"Protocol":1}`).HandleFunc("POST /v1/start", func(w http.ResponseWriter, _ *http.Request) {
+		starts.Add(1)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		assert.NoError(t, err)
+		assert.NoError(t, conn.Close())
+	})
+	err := connect(t, dir, nil).Start(t.Context(), &workload.Spec{ID: "a", Process: &workload.Process{}})
+	require.ErrorIs(t, err, workload.ErrLost)
+	require.EqualValues(t, 1, starts.Load())
 }
 
 // ending is a runtime of a workload that is gone when it is destroyed, and others do

@@ -117,14 +117,12 @@ func (d *docker) collectImage(ctx context.Context, id string, used bool, now tim
 // removeImage removes an image that has one name, unless a container has it after all.
 func (d *docker) removeImage(ctx context.Context, id string) error {
 	image, err := d.engine.get(ctx, "/images/"+id+"/json", nil)
-	if err == nil && len(image.Get("RepoTags").Items()) > 1 { // which Docker refuses, and Podman fails at
+	switch {
+	case err != nil:
+	case len(image.Get("RepoTags").Items()) > 1: // which Docker refuses, and Podman fails at
 		return nil
-	}
-	if err == nil {
-		var response *answer
-		if response, err = d.engine.send(ctx, request{method: "DELETE", path: "/images/" + id}); err == nil {
-			return response.Close()
-		}
+	default:
+		err = d.engine.delete(ctx, "/images/"+id, nil)
 	}
 	if absent(err) || isCode(err, abi.FailedPrecondition) {
 		return nil

@@ -210,9 +210,17 @@ func (e engine) get(ctx context.Context, path string, query url.Values) (config.
 	return e.ask(ctx, request{method: "GET", path: path, query: query})
 }
 
-// post sends a request whose answer does not matter.
 func (e engine) post(ctx context.Context, r request) error {
 	r.method = "POST"
+	return e.tell(ctx, r)
+}
+
+func (e engine) delete(ctx context.Context, path string, query url.Values) error {
+	return e.tell(ctx, request{method: "DELETE", path: path, query: query})
+}
+
+// tell sends a request whose answer does not matter.
+func (e engine) tell(ctx context.Context, r request) error {
 	response, err := e.send(ctx, r)
 	if err != nil {
 		return err

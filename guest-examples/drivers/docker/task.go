@@ -183,11 +183,9 @@ func (d *docker) removeLeft(ctx context.Context, allocID, name string) error {
 // removed.
 func (d *docker) remove(ctx context.Context, id string) error {
 	for pause := 10 * time.Millisecond; ; pause *= 2 {
-		response, err := d.engine.send(ctx, request{method: "DELETE", path: "/containers/" + id, query: url.Values{"force": {"1"}, "v": {"1"}}})
+		err := d.engine.delete(ctx, "/containers/"+id, url.Values{"force": {"1"}, "v": {"1"}})
 		switch {
-		case err == nil:
-			return response.Close()
-		case absent(err):
+		case err == nil || absent(err):
 			return nil
 		case !isCode(err, abi.FailedPrecondition) || pause > time.Second:
 			return err
