@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/openat2"
 	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/workload/namespace"
 )
@@ -84,9 +85,7 @@ func openPlace(dir, path string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	return unix.Openat2(base, rest, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
-	})
+	return openat2.Path(base, rest, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 }
 
 // foreignNetwork refuses the node's own network.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/openat2"
 )
 
 // Socket connects to a unix socket, whose path is absolute and clean, without following
@@ -65,7 +66,7 @@ func SocketBelow(ctx context.Context, directory, path string) (net.Conn, error) 
 // openSocket opens what is a socket, for its path alone; the caller closes it. Path is what
 // errors name.
 func openSocket(dir int, name, path string, resolve uint64) (int, error) {
-	fd, err := unix.Openat2(dir, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
+	fd, err := openat2.Path(dir, name, resolve)
 	if err != nil {
 		return -1, notOpened(path, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/internal/failpoint"
+	"github.com/wasmnode/wasmnode/internal/openat2"
 )
 
 // DefaultSecretsMB is how large a secrets directory in memory is that its job says nothing of, as with
@@ -305,9 +306,7 @@ var unescaped = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\1
 // detach takes a mount out of the tree of files. No link leads elsewhere. What is not mounted is not
 // an error.
 func detach(point string) error {
-	fd, err := unix.Openat2(unix.AT_FDCWD, point, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
-	})
+	fd, err := openat2.Path(unix.AT_FDCWD, point, unix.RESOLVE_NO_SYMLINKS)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/openat2"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
@@ -79,9 +80,7 @@ func (o *origin) terminalMaker() (*os.File, error) {
 	}
 	defer func() { _ = unix.Close(root) }() // nothing was written to it
 	// What is in the root may be the task's own work: nothing of it is followed.
-	fd, err := unix.Openat2(root, "dev/pts/ptmx", &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
-	})
+	fd, err := openat2.Path(root, "dev/pts/ptmx", unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 	if err != nil {
 		return nil, os.NewSyscallError("the task's /dev/pts/ptmx", err)
 	}

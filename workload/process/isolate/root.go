@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/openat2"
 )
 
 // root is the new root while it is being built, or a file system that was mounted in it.
@@ -316,9 +317,7 @@ func openBelow(base int, within, file string) (int, error) {
 	case !below:
 		return -1, unix.EXDEV
 	}
-	return unix.Openat2(base, rest, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
-	})
+	return openat2.Path(base, rest, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
 }
 
 // bind makes the file that a descriptor stands for, with what is mounted in it,
@@ -398,9 +397,7 @@ func newPoint(parent int, name string, isDir bool) error {
 
 // open opens a path of the root, wherever it is in a link's eyes.
 func (r root) open(target string) (int, error) {
-	fd, err := unix.Openat2(r.fd, target, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-	})
+	fd, err := openat2.Path(r.fd, target, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
 	if err != nil {
 		return -1, &os.PathError{Op: "open", Path: target, Err: err}
 	}
