@@ -45,7 +45,7 @@ func newEngine(endpoint string, tls config.Value) (engine, error) {
 // driver's fault, and an engine that hangs is not.
 var patience = struct {
 	fingerprint, start, stop, signal, stats, remove, recover time.Duration
-	request                                                  time.Duration
+	request, silence                                         time.Duration
 }{
 	fingerprint: 8 * time.Second,
 	start:       14*time.Minute + 30*time.Second,
@@ -55,6 +55,7 @@ var patience = struct {
 	remove:      25 * time.Second,
 	recover:     25 * time.Second,
 	request:     time.Minute,
+	silence:     30 * time.Second, // of a container, before its log is taken for one whose end was missed
 }
 
 // request is one to the engine.

@@ -42,9 +42,14 @@ func started(t *testing.T, n *drivertest.Node, task *driver.TaskConfig) *driver.
 	return handle
 }
 
-// waited is how a task ended.
+// waited is how a task ended. One that does not is ended, so that the engine's log is told with the failure.
 func waited(t *testing.T, n *drivertest.Node, task *driver.TaskConfig, handle *driver.TaskHandle) *driver.ExitResult {
 	t.Helper()
+	late := time.AfterFunc(5*time.Minute, func() {
+		t.Error("the task does not end, or the driver does not see it; so far it said " + strconv.Quote(n.Stdout()))
+		_ = n.DestroyTask(task, handle, true)
+	})
+	defer late.Stop()
 	for {
 		result, _, err := n.WaitTask(task, handle)
 		require.NoError(t, err)

@@ -137,7 +137,40 @@ func (d *docker) copyLogs(ctx context.Context, s state, following bool) error {
 		return err
 	}
 	defer func() { _ = response.Close() }()
-	return copyEntries(ctx, &log{r: bufio.NewReaderSize(response, 32<<10), terminal: s.terminal}, outputs)
+	var r io.Reader = response
+	if following {
+		r = followed{response, func() bool { return d.hasEnded(ctx, s) }}
+	}
+	return copyEntries(ctx, &log{r: bufio.NewReaderSize(r, 32<<10), terminal: s.terminal}, outputs)
+}
+
+// followed reads a log whose end may not come though its container has ended: Podman learns of that by
+// an event, which it can miss.
+type followed struct {
+	log   *answer
+	ended func() bool
+}
+
+// Read implements [io.Reader].
+func (f followed) Read(p []byte) (int, error) {
+	for {
+		ready, err := f.log.Await(patience.silence)
+		switch {
+		case err != nil:
+			return 0, err
+		case ready:
+			return f.log.Read(p)
+		case f.ended():
+			return 0, io.EOF
+		}
+	}
+}
+
+// hasEnded reports whether the engine says that a container does not run, or has it no more. One that
+// does not answer does not say so.
+func (d *docker) hasEnded(ctx context.Context, s state) bool {
+	v, err := d.engine.get(ctx, "/containers/"+s.container+"/json", nil)
+	return absent(err) || err == nil && !v.Get("State", "Running").Bool()
 }
 
 // since is a time in the words of the engine.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -387,6 +388,47 @@ func TestAnInterruptedLogGoesOnWhereItWas(t *testing.T) {
 			require.Equal(t, whole[len(first.pending)+missing:], string(second.pending), "marked after %d entries, %d bytes since", marked, missing)
 		}
 	}
+}
+
+// Podman goes on with the log of a container whose end it has missed.
+func TestALogThatDoesNotEndEndsWithItsContainer(t *testing.T) {
+	before := patience.silence
+	patience.silence = 10 * time.Millisecond
+	t.Cleanup(func() { patience.silence = before })
+	const first, second = "2026-01-02T03:04:05.000000001Z ", "2026-01-02T03:04:05.000000002Z "
+	n := newNode(t, `{"endpoint": "unix:///run/docker.sock"}`)
+	closed := make(chan struct{})
+	var looks atomic.Int32
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /containers/c/logs", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, frame(1, first+"a\n"))
+		if r.URL.Query().Get("follow") == "" {
+			_, _ = io.WriteString(w, frame(1, second+"b\n"))
+			return
+		}
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(closed)
+	})
+	mux.HandleFunc("POST /containers/c/wait", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"StatusCode": 3}`)
+	})
+	mux.HandleFunc("GET /containers/c/json", func(w http.ResponseWriter, _ *http.Request) {
+		switch looks.Add(1) {
+		case 1:
+			_, _ = io.WriteString(w, `{"State": {"Running": true}}`)
+		case 2:
+			http.Error(w, `{"message": "full"}`, http.StatusInternalServerError)
+		default:
+			_, _ = io.WriteString(w, `{"State": {"Running": false, "ExitCode": 3}}`)
+		}
+	})
+	l := n.Listen("/run/docker.sock")
+	go func() { _ = http.Serve(l, mux) }()
+	require.Equal(t, int32(3), waited(t, n, n.Task(`{"image": "i"}`), state{container: "c"}.handle()).ExitCode)
+	require.Equal(t, "a\nb\n", n.Stdout())
+	require.Equal(t, int32(4), looks.Load(), "it is looked at until it has ended, and then for how")
+	<-closed
 }
 
 func FuzzLog(f *testing.F) {

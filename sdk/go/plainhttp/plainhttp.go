@@ -142,15 +142,30 @@ func (r *Response) await(event uint32) error {
 	if r.end.IsZero() {
 		return nil
 	}
-	ms := max(0, time.Until(r.end).Milliseconds()+1)
-	var answer wasmnodev1.StreamPollResponse
-	err := hostcall.Ask(r.ctx, hostcall.StreamPoll, &wasmnodev1.StreamPollRequest{
-		Entries: []*wasmnodev1.StreamPollEntry{{Stream: r.id, Events: event}}, TimeoutMs: ms,
-	}, &answer)
-	if err == nil && len(answer.Entries) == 0 {
+	holds, err := r.poll(event, time.Until(r.end))
+	if err == nil && !holds {
 		err = abi.NewRecoverableError(abi.DeadlineExceeded, "the server does not answer in time")
 	}
 	return err
+}
+
+// poll reports whether an event holds within a time.
+func (r *Response) poll(event uint32, longest time.Duration) (bool, error) {
+	var answer wasmnodev1.StreamPollResponse
+	err := hostcall.Ask(r.ctx, hostcall.StreamPoll, &wasmnodev1.StreamPollRequest{
+		Entries: []*wasmnodev1.StreamPollEntry{{Stream: r.id, Events: event}}, TimeoutMs: max(0, longest.Milliseconds()+1),
+	}, &answer)
+	return len(answer.Entries) > 0, err
+}
+
+// Await waits until a read of the body does not wait, for there are bytes, the end or an error, and
+// reports whether that came within the time. The request's timeout is not regarded.
+//
+// # Errors
+//
+// NOT_FOUND: the response is closed.
+func (r *Response) Await(longest time.Duration) (bool, error) {
+	return r.poll(stream.Readable, longest)
 }
 
 // Get returns the first line of a header with that name, in any case; "" without one.

@@ -133,6 +133,36 @@ func TestATimeoutIsOfABodyThatIsSentAsWell(t *testing.T) {
 	})
 }
 
+func TestABodyIsAwaited(t *testing.T) {
+	goOn := make(chan struct{})
+	run(t, func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		<-goOn
+		fmt.Fprint(w, "body")
+	}, func(ctx context.Context) error {
+		r, err := plainhttp.Do(ctx, &plainhttp.Request{Method: "GET", URL: "http://engine/", Socket: socket})
+		expect.NoError(t, err)
+		for _, longest := range []time.Duration{-1, 0, time.Millisecond} {
+			ready, err := r.Await(longest)
+			expect.NoError(t, err)
+			expect.True(t, !ready)
+		}
+		close(goOn)
+		for _, want := range []string{"body", ""} {
+			ready, err := r.Await(time.Hour)
+			expect.NoError(t, err)
+			expect.True(t, ready)
+			text, err := io.ReadAll(r)
+			expect.NoError(t, err)
+			expect.Equal(t, string(text), want)
+		}
+		expect.NoError(t, r.Close())
+		_, err = r.Await(0)
+		expect.Equal(t, abi.CodeOf(err), abi.NotFound)
+		return nil
+	})
+}
+
 func TestAnUpgradeIsARawConnection(t *testing.T) {
 	run(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
