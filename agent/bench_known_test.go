@@ -17,16 +17,16 @@ import (
 	"github.com/wasmnode/wasmnode/node"
 )
 
-// BenchmarkKnown is what an agent that knows of many allocations, a fifth of which run,
+// BenchmarkKnown is what an agent that knows of many allocations, a tenth of which run,
 // costs: the time from a job's registration until its task runs, as its user sees it, the
 // memory that an allocation takes, and a page of a filtered list.
 func BenchmarkKnown(b *testing.B) {
 	a := agenttest.Start(b, agenttest.Options{Drivers: []string{"mock"}, Kept: node.DefaultGC().MaxAllocs})
 	crowd := &crowd{Agent: a}
-	crowd.grow(b, 20, 80)
+	crowd.grow(b, 10, 90)
 	memory, toRunning := heap(), map[int]time.Duration{}
 	for _, known := range []int{100, 10_000} {
-		crowd.grow(b, known/5-crowd.running, known*4/5-crowd.ended)
+		crowd.grow(b, known/10-crowd.running, known*9/10-crowd.ended) // 1,000 want 10 GB of memory and disk
 		if known == 10_000 {
 			perAlloc := float64(heap()-memory) / float64(10_000-100)
 			b.Run("memory", func(b *testing.B) {
