@@ -211,6 +211,11 @@ func (e engine) get(ctx context.Context, path string, query url.Values) (config.
 	return e.ask(ctx, request{method: "GET", path: path, query: query})
 }
 
+// inspect asks for the engine's description of a container, by its ID or name.
+func (e engine) inspect(ctx context.Context, container string) (config.Value, error) {
+	return e.get(ctx, "/containers/"+container+"/json", nil)
+}
+
 func (e engine) post(ctx context.Context, r request) error {
 	r.method = "POST"
 	return e.tell(ctx, r)

@@ -33,7 +33,7 @@ func (d *docker) CreateNetwork(ctx context.Context, allocID, hostname string) (s
 		return "", err
 	}
 	name := holderName(allocID)
-	switch v, err := d.engine.get(ctx, "/containers/"+name+"/json", nil); {
+	switch v, err := d.engine.inspect(ctx, name); {
 	case err != nil && !absent(err):
 		return "", err
 	case err == nil && v.Get("State", "Running").Bool() && v.Get("Config", "Labels", labelAlloc).Text() == allocID:
@@ -129,7 +129,7 @@ func (d *docker) join(ctx context.Context, t *driver.TaskConfig, c config.Value)
 	case byPath:
 		return membership{mode: "ns:" + t.Network.Namespace}, nil
 	}
-	v, err := d.engine.get(ctx, "/containers/"+holderName(t.AllocId)+"/json", nil)
+	v, err := d.engine.inspect(ctx, holderName(t.AllocId))
 	switch {
 	case err != nil && !absent(err):
 		return membership{}, err

@@ -169,7 +169,7 @@ func (f followed) Read(p []byte) (int, error) {
 // hasEnded reports whether the engine says that a container does not run, or has it no more. One that
 // does not answer does not say so.
 func (d *docker) hasEnded(ctx context.Context, s state) bool {
-	v, err := d.engine.get(ctx, "/containers/"+s.container+"/json", nil)
+	v, err := d.engine.inspect(ctx, s.container)
 	return absent(err) || err == nil && !v.Get("State", "Running").Bool()
 }
 

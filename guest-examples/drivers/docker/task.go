@@ -132,7 +132,7 @@ func (d *docker) run(ctx context.Context, id string) (config.Value, error) {
 	if err := d.engine.post(ctx, request{path: "/containers/" + id + "/start"}); err != nil {
 		return config.Value{}, about("Failed to start container "+id, err)
 	}
-	return d.engine.get(ctx, "/containers/"+id+"/json", nil)
+	return d.engine.inspect(ctx, id)
 }
 
 // about says what failed, in front of why.
@@ -166,7 +166,7 @@ func (d *docker) create(ctx context.Context, t *driver.TaskConfig, spec *specifi
 
 // removeLeft removes a container that has the name of an allocation's, if it is of that one.
 func (d *docker) removeLeft(ctx context.Context, allocID, name string) error {
-	v, err := d.engine.get(ctx, "/containers/"+name+"/json", nil)
+	v, err := d.engine.inspect(ctx, name)
 	if absent(err) {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (d *docker) RecoverTask(ctx context.Context, t *driver.TaskConfig, handle *
 	if name == "" {
 		name = containerName(t)
 	}
-	v, err := d.engine.get(ctx, "/containers/"+name+"/json", nil)
+	v, err := d.engine.inspect(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (d *docker) WaitTask(ctx context.Context, _ string, handle *driver.TaskHand
 	if err := d.untilEnded(ctx, s); err != nil {
 		return nil, 0, err
 	}
-	v, err := d.engine.get(ctx, "/containers/"+s.container+"/json", nil)
+	v, err := d.engine.inspect(ctx, s.container)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -338,7 +338,7 @@ func (d *docker) DestroyTask(ctx context.Context, taskID string, handle *driver.
 		return d.destroyLabelled(ctx, taskID)
 	}
 	if !force {
-		v, err := d.engine.get(ctx, "/containers/"+s.container+"/json", nil)
+		v, err := d.engine.inspect(ctx, s.container)
 		switch {
 		case absent(err):
 			d.unused(ctx, taskID)
@@ -381,7 +381,7 @@ func (d *docker) InspectTask(ctx context.Context, _ string, handle *driver.TaskH
 	if err != nil {
 		return nil, err
 	}
-	v, err := d.engine.get(ctx, "/containers/"+s.container+"/json", nil)
+	v, err := d.engine.inspect(ctx, s.container)
 	if err != nil {
 		return nil, err
 	}
